@@ -8,8 +8,8 @@ import click
 from click.core import ParameterSource
 
 from gridbridge.cli import output
-from gridbridge.cli.balance_plot import plot
 from gridbridge.cli.options import CONFIG_FILE, JSON
+from gridbridge.cli.seeing.plot import plot
 from gridbridge.errors import NotSeen
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.model.elastic.told import Told

@@ -11,6 +11,7 @@ from gridbridge.cli.check import check
 from gridbridge.cli.drain import drain, undrain
 from gridbridge.cli.explain import explain
 from gridbridge.cli.replay import replay
+from gridbridge.cli.seeing.metrics import metrics
 from gridbridge.cli.setup import setup
 from gridbridge.cli.squeeze import squeeze
 from gridbridge.cli.status import status
@@ -37,6 +38,7 @@ gridbridge.add_command(balance)
 gridbridge.add_command(setup)
 gridbridge.add_command(check)
 gridbridge.add_command(status)
+gridbridge.add_command(metrics)
 gridbridge.add_command(why)
 gridbridge.add_command(explain)
 gridbridge.add_command(replay)

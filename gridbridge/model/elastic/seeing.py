@@ -41,6 +41,59 @@ class Ends:
     minutes: tuple[Ended, ...] = ()  # in their order
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownNodes:
+    """The nodes of one pool in one state."""
+
+    pool: str  # empty: no pool, as the cluster's own hosts
+    state: str  # model.elastic.nodes.NodeState
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownPool:
+    """What was done with the nodes of one pool since these numbers began."""
+
+    pool: str
+    added: int = 0  # nodes, as below
+    removed: int = 0
+    failed: int = 0  # never came, or were given up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRefusal:
+    """Jobs for which the cluster does not grow, by one cause."""
+
+    cause: str  # the name of a model.elastic.plan.Refusal, in small letters
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownBalance:
+    """What everybody may see of a cluster that grows and shrinks, after its last round."""
+
+    cluster: str
+    at: datetime  # of the last round, whole or not
+    seen_at: datetime | None = None  # of the last one that saw the whole cell; the rest is from it
+    took_s: float = 0.0  # the last round
+    trouble: str = ""  # why the last one saw nothing
+    sentence: str = ""
+    is_acting: bool = False  # not only saying what it would do
+    rounds: int = 0  # since these numbers began, and so the next one
+    blind_rounds: int = 0  # of those: they saw nothing
+    statistics: Statistics | None = None
+    wanted_slots: int = 0  # by tasks that wait and could start
+    free_slots: int = 0
+    longest_wait_s: float = 0.0
+    min_nodes: int = 0
+    max_nodes: int = 0
+    cost_hour: float = 0.0  # of the nodes that are there
+    cost_month: float = 0.0  # until now
+    nodes: tuple[ShownNodes, ...] = ()
+    pools: tuple[ShownPool, ...] = ()
+    refused: tuple[ShownRefusal, ...] = ()
+
+
 def minute_of(at: datetime) -> int:
     """Return the minute that a moment is in."""
     return int(at.timestamp() // 60)

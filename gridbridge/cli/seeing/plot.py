@@ -4,7 +4,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
-from gridbridge.services.tools import balance_stats
+from gridbridge.services.tools.measured import statistics
 
 
 @click.command()
@@ -36,7 +36,7 @@ def plot(stats: str, folder: str) -> None:
     Example:
       gridbridge balance plot --stats sge-stats.csv --output-dir pictures
     """
-    rows, left_out = balance_stats.rows(stats)
+    rows, left_out = statistics.rows(stats)
     if left_out:
         count = f"{len(left_out)} lines are" if len(left_out) > 1 else "1 line is"
         output.complain(

@@ -1,0 +1,1 @@
+"""Commands for people who watch over a site: metrics, and pictures of the balancer's rounds."""

@@ -1,0 +1,114 @@
+"""What a round shows everybody, made from the one before it: counters go on from there."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from gridbridge.model.elastic.plan import Plan, Situation
+from gridbridge.model.elastic.seeing import (
+    ShownBalance,
+    ShownNodes,
+    ShownPool,
+    ShownRefusal,
+    Statistics,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What a round did, in nodes by pool, and how it went about it."""
+
+    took_s: float = 0.0
+    sentence: str = ""
+    is_acting: bool = False
+    min_nodes: int = 0
+    max_nodes: int = 0
+    cost_hour: float = 0.0
+    added: Mapping[str, int] = field(default_factory=dict)
+    removed: Mapping[str, int] = field(default_factory=dict)
+    failed: Mapping[str, int] = field(default_factory=dict)
+
+
+def after(
+    before: ShownBalance | None,
+    cluster: str,
+    seen: Situation,
+    plan: Plan,
+    counted: Statistics,
+    done: Done,
+) -> ShownBalance:
+    """Return what is shown after a round that saw the whole cell."""
+    last = _begun(before, cluster, seen.now)
+    figures = plan.figures
+    return replace(
+        last,
+        at=seen.now,
+        seen_at=seen.now,
+        took_s=done.took_s,
+        trouble="",
+        sentence=done.sentence,
+        is_acting=done.is_acting,
+        rounds=last.rounds + 1,
+        statistics=counted,
+        wanted_slots=figures.wanted,
+        free_slots=figures.free,
+        longest_wait_s=figures.waited_s,
+        min_nodes=figures.least if figures.least is not None else done.min_nodes,
+        max_nodes=figures.most if figures.most is not None else done.max_nodes,
+        cost_hour=done.cost_hour,
+        cost_month=seen.spent,
+        nodes=_nodes(seen),
+        pools=_pools(last, done),
+        refused=_refused(plan),
+    )
+
+
+def blind(
+    before: ShownBalance | None, cluster: str, now: datetime, trouble: str, took_s: float = 0.0
+) -> ShownBalance:
+    """Return what is shown after a round that saw nothing: the rest is as it was."""
+    last = _begun(before, cluster, now)
+    return replace(
+        last,
+        at=now,
+        took_s=took_s,
+        trouble=trouble,
+        rounds=last.rounds + 1,
+        blind_rounds=last.blind_rounds + 1,
+    )
+
+
+def _begun(before: ShownBalance | None, cluster: str, now: datetime) -> ShownBalance:
+    """Return the round before; one without any where there was none of this cluster."""
+    if before and before.cluster == cluster:
+        return before
+    return ShownBalance(cluster=cluster, at=now)
+
+
+def _nodes(seen: Situation) -> tuple[ShownNodes, ...]:
+    counts = Counter((one.pool, one.state.value) for one in seen.nodes)
+    return tuple(
+        ShownNodes(pool=pool, state=state, nodes=counts[pool, state])
+        for pool, state in sorted(counts)
+    )
+
+
+def _pools(last: ShownBalance, done: Done) -> tuple[ShownPool, ...]:
+    known = {one.pool: one for one in last.pools}
+    names = sorted({*known, *done.added, *done.removed, *done.failed})
+    return tuple(_grown(known.get(name, ShownPool(pool=name)), done) for name in names)
+
+
+def _grown(one: ShownPool, done: Done) -> ShownPool:
+    return ShownPool(
+        pool=one.pool,
+        added=one.added + done.added.get(one.pool, 0),
+        removed=one.removed + done.removed.get(one.pool, 0),
+        failed=one.failed + done.failed.get(one.pool, 0),
+    )
+
+
+def _refused(plan: Plan) -> tuple[ShownRefusal, ...]:
+    counts = Counter(one.cause.name.lower() for one in plan.refused if one.job)
+    return tuple(ShownRefusal(cause=cause, jobs=counts[cause]) for cause in sorted(counts))

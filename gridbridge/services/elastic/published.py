@@ -1,0 +1,55 @@
+"""What the balancer publishes after each round: one file, for metrics and for people."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeAlias
+
+from gridbridge.decisions.elastic import shown as decided
+from gridbridge.decisions.elastic.shown import Done
+from gridbridge.errors import StateError
+from gridbridge.model.elastic.plan import Plan, Situation
+from gridbridge.model.elastic.seeing import ShownBalance, Statistics
+from gridbridge.model.places import BALANCE_PUBLISHED
+from gridbridge.state.elastic import balance_shown
+
+Next: TypeAlias = Callable[[ShownBalance | None], ShownBalance]
+
+_log = logging.getLogger(__name__)
+
+
+def after_round(
+    cluster: str,
+    seen: Situation,
+    plan: Plan,
+    counted: Statistics,
+    done: Done,
+    folder: str = BALANCE_PUBLISHED,
+) -> None:
+    """Publish a round that saw the whole cell; a file that can't be written is told in the log.
+
+    `counted` is what seeing.note returned.
+    """
+    _publish(lambda last: decided.after(last, cluster, seen, plan, counted, done), folder)
+
+
+def blind_round(
+    cluster: str, now: datetime, trouble: str, took_s: float = 0.0, folder: str = BALANCE_PUBLISHED
+) -> None:
+    """Publish a round that saw nothing, and why."""
+    _publish(lambda last: decided.blind(last, cluster, now, trouble, took_s), folder)
+
+
+def _publish(following: Next, folder: str) -> None:
+    try:
+        balance_shown.put(following(_last(folder)), folder)
+    except StateError as error:
+        _log.warning("event=not_shown why=%r", str(error))
+
+
+def _last(folder: str) -> ShownBalance | None:
+    """Return the round before; None where nobody can read it any more: counters begin anew."""
+    try:
+        return balance_shown.read(folder)
+    except StateError:
+        return None

@@ -1,0 +1,1 @@
+"""What is measured of transfers, campaigns and elastic clusters, from published files alone."""

@@ -1,0 +1,68 @@
+"""Everything that is measured, from the published files: no rights are needed for it."""
+
+import os
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.campaigns.events import ShownEvents
+from gridbridge.model.campaigns.shown import ShownCampaigns, ShownGrid
+from gridbridge.model.places import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
+from gridbridge.services.tools.measured import campaigns, elastic, transfers
+from gridbridge.services.tools.measured.campaigns import Campaigns
+from gridbridge.services.tools.measured.family import Family, several
+from gridbridge.state import campaigns_shown
+from gridbridge.state import shown as files
+from gridbridge.state.elastic import balance_shown
+
+READABLE = "published_readable"
+MEANS = "Whether a part's published files can be read"
+NOTHING = (several(READABLE, MEANS, "part", [(("transfers",), 0.0), (("elastic",), 0.0)]),)
+
+
+def measured(
+    now: datetime, folder: str = PUBLISHED, balance: str = BALANCE_PUBLISHED
+) -> tuple[tuple[Family, ...], tuple[str, ...]]:
+    """Return all families, and a line for each part whose files can't be read.
+
+    A part that nobody published has none, and one that can't be read is told by
+    gridbridge_published_readable. StateError where neither folder is there.
+    """
+    parts: dict[str, Callable[[], Iterable[Family]]] = {}
+    if os.path.isdir(folder):
+        parts["transfers"] = lambda: transfers.families(files.read_all(folder), now)
+        parts["campaigns"] = lambda: campaigns.families(_campaigns(folder))
+    if os.path.isdir(balance):
+        parts["elastic"] = lambda: _elastic(balance)
+    if not parts:
+        raise StateError(f"{folder}, {balance}: no such folders; {ELSEWHERE}")
+    return _read(parts)
+
+
+def _read(
+    parts: dict[str, Callable[[], Iterable[Family]]],
+) -> tuple[tuple[Family, ...], tuple[str, ...]]:
+    found, troubles, readable = list[Family](), list[str](), dict[str, float]()
+    for name, part in parts.items():
+        try:
+            found += part()
+            readable[name] = 1.0
+        except GridbridgeError as error:
+            troubles.append(str(error))
+            readable[name] = 0.0
+    rows = [((name,), value) for name, value in readable.items()]
+    found.append(several(READABLE, MEANS, "part", rows))
+    return tuple(found), tuple(troubles)
+
+
+def _campaigns(folder: str) -> Campaigns:
+    return Campaigns(
+        campaigns=campaigns_shown.read(ShownCampaigns, folder),
+        grid=campaigns_shown.read(ShownGrid, folder),
+        events=campaigns_shown.read(ShownEvents, folder),
+    )
+
+
+def _elastic(folder: str) -> Iterable[Family]:
+    shown = balance_shown.read(folder)
+    return elastic.families(shown) if shown else ()

@@ -1,0 +1,266 @@
+"""gridbridge metrics: the text that Prometheus reads, as a text, in a file and by HTTP."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from prometheus_client.parser import text_string_to_metric_families
+
+from gridbridge.cli.main import gridbridge
+from gridbridge.cli.seeing import exposition
+from gridbridge.services.tools.measured.metrics import measured
+from tests.measured import site
+from tests.shown import NOW
+
+ROOT = Path(__file__).parents[3]
+GOLDEN = ROOT / "tests/golden/metrics.prom"
+DASHBOARD = ROOT / "conf/grafana/gridbridge.json"
+LABELS = {"cluster", "version", "queue", "state", "pool", "cause", "code", "part"}
+NAME = re.compile(r"gridbridge_[a-z0-9_]+")
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[str, ...]:
+    """Return the options that name the folders of a site that uses everything."""
+    published, balance = site(tmp_path)
+    return "--published", published, "--balance-published", balance
+
+
+def run(*words: str) -> Result:
+    """Run the command."""
+    return CliRunner().invoke(gridbridge, ("metrics", *words))
+
+
+def names(text: str) -> set[str]:
+    """Return the names of a text's samples."""
+    families = text_string_to_metric_families(text)
+    return {one.name for family in families for one in family.samples}
+
+
+def test_the_text_is_as_it_was(tmp_path: Path) -> None:
+    """Of a site that uses everything; made anew by this test with GOLDEN=new in the environment."""
+    families, troubles = measured(NOW, *site(tmp_path))
+    text = exposition.text(families)
+    if os.environ.get("GOLDEN") == "new":
+        GOLDEN.write_bytes(text)
+
+    assert (text.decode(), troubles) == (GOLDEN.read_text(), ())
+
+
+def test_the_text_is_what_prometheus_reads(folders: tuple[str, ...]) -> None:
+    done = run(*folders)
+
+    found = list(text_string_to_metric_families(done.stdout))
+    assert len(found) > 40
+    assert all(family.documentation and family.type in ("gauge", "counter") for family in found)
+
+
+def test_names_and_labels_are_those_that_prometheus_advises(folders: tuple[str, ...]) -> None:
+    """Units are words at the end, counters alone end with _total; labels have few values."""
+    for family in text_string_to_metric_families(run(*folders).stdout):
+        for one in family.samples:
+            assert NAME.fullmatch(one.name)
+            assert set(one.labels) <= LABELS, one.name
+            assert one.name.endswith("_total") == (family.type == "counter"), one.name
+            assert not re.search("_(ms|min|minutes|hours|count)$", one.name)
+
+
+def test_no_person_and_no_job_is_told(folders: tuple[str, ...]) -> None:
+    text = run(*folders).stdout
+
+    assert [word for word in ("alice", "bob", "gb.alpha", "bag") if word in text] == []
+
+
+def test_each_name_of_the_dashboard_is_exposed(folders: tuple[str, ...]) -> None:
+    board = json.loads(DASHBOARD.read_text())
+    asked = {name for expression in expressions(board) for name in NAME.findall(expression)}
+
+    assert asked - names(run(*folders).stdout) == set()
+    assert {"gridbridge_transfers", "gridbridge_campaign_tasks", "gridbridge_balance_nodes"} < asked
+
+
+def test_the_dashboard_is_one_that_grafana_takes() -> None:
+    """Each panel has a number and a place of its own, and asks the source that one chooses."""
+    board = json.loads(DASHBOARD.read_text())
+    panels = board["panels"]
+    places = [tuple(one["gridPos"][key] for key in "xywh") for one in panels]
+
+    assert (board["uid"], board["id"], board["title"]) == ("gridbridge", None, "gridbridge")
+    assert board["schemaVersion"] >= 36
+    assert len({one["id"] for one in panels}) == len(panels)
+    assert all(x + w <= 24 for x, _, w, _ in places)
+    assert not any(overlap(a, b) for a in places for b in places if a is not b)
+    assert {one["type"] for one in panels} <= {"row", "timeseries", "stat"}
+    assert all(one["title"] and one["targets"] for one in panels if one["type"] != "row")
+    for one in panels:
+        for target in one.get("targets", ()):
+            assert one["datasource"]["uid"] == target["datasource"]["uid"] == "${source}"
+            assert balanced(target["expr"]), target["expr"]
+
+
+def test_the_alerts_of_the_page_on_operations_ask_for_what_is_exposed(
+    folders: tuple[str, ...],
+) -> None:
+    page = (
+        (ROOT / "docs/operations.md").read_text().partition("## Metrics")[2].partition("\n## ")[0]
+    )
+    asked = {word for word in NAME.findall(page) if not word.endswith("_")}
+
+    assert len(asked) > 8
+    assert asked - names(run(*folders).stdout) == set()
+
+
+def expressions(board: dict[str, Any]) -> Iterator[str]:
+    """Yield what panels and variables ask for."""
+    for panel in board["panels"]:
+        for target in panel.get("targets", ()):
+            yield target["expr"]
+    for variable in board["templating"]["list"]:
+        if variable["type"] == "query":
+            yield variable["definition"]
+
+
+def overlap(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Say whether two places have a part in common."""
+    return a[0] < b[0] + b[2] and b[0] < a[0] + a[2] and a[1] < b[1] + b[3] and b[1] < a[1] + a[3]
+
+
+def balanced(expression: str) -> bool:
+    """Say whether each bracket of an expression is closed."""
+    left = re.sub(r'"[^"]*"', "", expression)
+    while (
+        shorter := re.sub(r"\([^(){}\[\]]*\)|\{[^(){}\[\]]*\}|\[[^(){}\[\]]*\]", "", left)
+    ) != left:
+        left = shorter
+    return not set(left) & set("(){}[]")
+
+
+def test_a_file_is_written_whole_and_for_everybody(
+    folders: tuple[str, ...], tmp_path: Path
+) -> None:
+    target = tmp_path / "text" / "gridbridge.prom"
+    target.parent.mkdir()
+    done = run("--textfile", str(target), *folders)
+
+    assert (done.exit_code, done.output) == (0, "")
+    assert "gridbridge_balance_nodes_added_total" in names(target.read_text())
+    assert target.stat().st_mode & 0o777 == 0o644
+    assert os.listdir(target.parent) == ["gridbridge.prom"]
+
+
+def test_a_file_of_this_folder_needs_no_slash(
+    folders: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert run("--textfile", "here.prom", *folders).exit_code == 0
+    assert (tmp_path / "here.prom").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "right"),
+    [
+        (("--listen", "9108", "--textfile", "a.prom"), "--textfile and --listen: one of them"),
+        (("--textfile", "a.txt"), "--textfile a.txt: a name that ends with .prom is right"),
+        (("--listen", "here"), "'here': an address such as 127.0.0.1:9108"),
+        (("--listen", "70000"), "'70000': an address such as 127.0.0.1:9108"),
+        (("--listen", "::1:9108"), "'::1:9108': an address such as 127.0.0.1:9108"),
+        (("--listen", ""), "'': an address such as 127.0.0.1:9108"),
+    ],
+)
+def test_wrong_options_are_one_line_and_2(words: tuple[str, ...], right: str) -> None:
+    done = program(*words)
+
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert right in done.stderr
+
+
+def program(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the program as people do."""
+    return subprocess.run(argv(*words), capture_output=True, text=True, check=False, timeout=60)
+
+
+def argv(*words: str) -> list[str]:
+    """Return what starts the program."""
+    start = "from gridbridge.cli.main import main; main()"
+    return [sys.executable, "-c", start, "metrics", *words]
+
+
+def test_without_published_files_it_is_one_line_and_2(tmp_path: Path) -> None:
+    nothing = str(tmp_path / "nothing")
+    done = program("--published", nothing, "--balance-published", nothing)
+
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert done.stderr.startswith(f"gridbridge: {nothing}, {nothing}: no such folders")
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_and_2(folders: tuple[str, ...]) -> None:
+    done = program("--textfile", "/proc/gridbridge.prom", *folders)
+
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert done.stderr.startswith("gridbridge: /proc/gridbridge.prom: ")
+
+
+@contextmanager
+def listening(*words: str) -> Iterator[str]:
+    """Run it with --listen, and yield what it says that it listens on."""
+    with subprocess.Popen(
+        argv("--listen", *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(20)
+
+
+def test_each_question_by_http_is_answered_anew(folders: tuple[str, ...]) -> None:
+    with listening("0", *folders) as url:
+        before = urllib.request.urlopen(url, timeout=20).read().decode()
+        Path(folders[1], "service.json").unlink()
+        after = urllib.request.urlopen(url, timeout=20).read().decode()
+
+    assert url.startswith("http://127.0.0.1:")
+    assert "gridbridge_service_info" in names(before) - names(after)
+
+
+def test_a_broken_file_hides_only_its_own_part(folders: tuple[str, ...]) -> None:
+    Path(folders[1], "campaigns.json").write_text("{")
+    done = run(*folders)
+
+    assert done.exit_code == 0
+    assert 'gridbridge_published_readable{part="campaigns"} 0.0' in done.stdout
+    assert {"gridbridge_transfers", "gridbridge_balance_nodes"} < names(done.stdout)
+    assert done.stderr == (
+        f"gridbridge: {folders[1]}/campaigns.json: not what this version of gridbridge publishes\n"
+    )
+
+
+def test_a_server_goes_on_without_published_files(tmp_path: Path) -> None:
+    nothing = str(tmp_path / "nothing")
+    with listening("0", "--published", nothing, "--balance-published", nothing) as url:
+        text = urllib.request.urlopen(url, timeout=20).read().decode()
+
+    assert names(text) == {"gridbridge_published_readable"}
+
+
+def test_a_port_in_use_is_one_line_and_2(folders: tuple[str, ...]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = program("--listen", str(port), *folders)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"gridbridge: 127.0.0.1:{port}: Address already in use\n"

@@ -1,0 +1,87 @@
+"""What a round shows everybody, made from the one before it."""
+
+from datetime import timedelta
+
+from gridbridge.decisions.elastic.shown import Done, after, blind
+from gridbridge.decisions.elastic.statistics import statistics
+from gridbridge.model.elastic.plan import Plan, Refusal, Refused, Situation, Verdict
+from gridbridge.model.elastic.seeing import (
+    Ends,
+    ShownBalance,
+    ShownNodes,
+    ShownPool,
+    ShownRefusal,
+)
+from tests.decisions.elastic.cells import NOON, instance, node, situation
+from tests.measured import FIGURES
+
+LATER = NOON + timedelta(minutes=1)
+
+
+def shown(
+    before: ShownBalance | None, done: Done, *refused: Refused, seen: Situation | None = None
+) -> ShownBalance:
+    """Return what is shown after a round."""
+    looked = seen or situation(instance("n1", (1,)))
+    plan = Plan(verdict=Verdict.WAITS, figures=FIGURES, refused=refused)
+    return after(before, "alpha", looked, plan, statistics(looked, Ends(), "all.q"), done)
+
+
+def test_counters_go_on_from_the_round_before() -> None:
+    first = shown(None, Done(added={"usual": 2}, failed={"cheap": 1}))
+    second = shown(first, Done(added={"usual": 1}, removed={"usual": 1}))
+
+    assert (first.rounds, second.rounds) == (1, 2)
+    assert second.pools == (
+        ShownPool(pool="cheap", failed=1),
+        ShownPool(pool="usual", added=3, removed=1),
+    )
+
+
+def test_counters_begin_anew_for_another_cluster() -> None:
+    other = ShownBalance(cluster="beta", at=NOON, rounds=7, pools=(ShownPool(pool="x", added=9),))
+
+    assert (shown(other, Done()).rounds, shown(other, Done()).pools) == (1, ())
+
+
+def test_a_round_that_saw_nothing_leaves_what_was_seen() -> None:
+    """Nothing known is never shown as an idle cell."""
+    first = shown(None, Done(sentence="1 job waits: add 1", added={"usual": 1}))
+    second = blind(first, "alpha", LATER, "alpha: qstat: no answer in time", 60.0)
+
+    assert (second.at, second.seen_at) == (LATER, NOON)
+    assert (second.trouble, second.rounds, second.blind_rounds) == (
+        "alpha: qstat: no answer in time",
+        2,
+        1,
+    )
+    assert second.statistics == first.statistics
+    assert shown(second, Done()).trouble == ""
+
+
+def test_the_very_first_round_may_see_nothing() -> None:
+    first = blind(None, "alpha", NOON, "no answer")
+
+    assert (first.seen_at, first.statistics, first.blind_rounds) == (None, None, 1)
+
+
+def test_nodes_are_told_by_pool_and_state() -> None:
+    nodes = [node("n1", pool="a"), node("n2", pool="a"), node("n3", state="booting", pool="b")]
+
+    assert shown(None, Done(), seen=situation(nodes=nodes)).nodes == (
+        ShownNodes(pool="a", state="ready", nodes=2),
+        ShownNodes(pool="b", state="booting", nodes=1),
+    )
+
+
+def test_jobs_are_told_by_cause_and_hosts_are_not() -> None:
+    held = [Refused(job=number, cause=Refusal.HELD) for number in (1, 2)]
+    found = shown(None, Done(), *held, Refused(host="n1", cause=Refusal.BUSY))
+
+    assert found.refused == (ShownRefusal(cause="held", jobs=2),)
+
+
+def test_limits_are_those_of_the_hour_where_a_schedule_has_some() -> None:
+    found = shown(None, Done(min_nodes=1, max_nodes=50))
+
+    assert (found.min_nodes, found.max_nodes) == (FIGURES.least, FIGURES.most)

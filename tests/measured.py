@@ -1,0 +1,130 @@
+"""Published files of a site that uses everything, for what is measured of it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from gridbridge.decisions.elastic.shown import Done, after
+from gridbridge.decisions.elastic.statistics import statistics
+from gridbridge.model.accounting import Place
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.events import Code, Event, Kind, ShownEvents
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.shown import (
+    ShownAtCluster,
+    ShownCampaign,
+    ShownCampaigns,
+    ShownErrors,
+    ShownGrid,
+    ShownGridCluster,
+)
+from gridbridge.model.elastic.plan import Figures, Plan, Refusal, Refused, Verdict
+from gridbridge.model.elastic.seeing import Ended, Ends, ShownBalance, minute_of
+from gridbridge.state import campaigns_shown
+from gridbridge.state.elastic import balance_shown
+from tests.decisions.elastic import cells
+from tests.shown import NOW, ago, publish, shown, transfer
+
+FIGURES = Figures(
+    nodes=4,
+    running=3,
+    jobs=2,
+    wanted=6,
+    free=1,
+    slots=8,
+    slots_per_node=4,
+    waited_s=125.0,
+    unchanged_s=None,
+    most=9,
+    least=2,
+)
+
+
+def site(folder: Path) -> tuple[str, str]:
+    """Publish all of it; return the service's folder and the balancer's."""
+    waiting = transfer(transfer="gb.alpha.13.0.1", remote_state="qw", remote_host="", owner="bob")
+    going = transfer(transfer="gb.alpha.14.0.1", remote_state="", phase="held", since=None)
+    lost = transfer(transfer="gb.alpha.15.0.1", remote_state="r", missing_since=ago(60))
+    publish(folder / "published", shown(transfer(), waiting, going, lost))
+    for value in (campaigns(), grid(), events()):
+        campaigns_shown.put(value, str(folder / "published"))
+    balance_shown.put(balance(), str(folder / "balance"))
+    return str(folder / "published"), str(folder / "balance")
+
+
+def campaigns() -> ShownCampaigns:
+    """Return one that goes on, and one that was cancelled."""
+    one = ShownCampaign(
+        number=1,
+        name="bag",
+        owner="alice",
+        submitted_at=ago(7200),
+        type=Type.DEFAULT,
+        state=CampaignState.IN_TREATMENT,
+        clusters=("beta", "gamma"),
+        tasks=100,
+        ended=40,
+        failed=3,
+        waiting=50,
+        at=(
+            ShownAtCluster(cluster="beta", waiting=1, running=4, ended_per_h=30.0),
+            ShownAtCluster(cluster="gamma", waiting=0, running=5),
+        ),
+    )
+    over = replace(one, number=2, owner="bob", state=CampaignState.CANCELLED)
+    errors = ShownErrors(forecasts=4, p90_held=3, median_error=0.125)
+    return ShownCampaigns(at=ago(5), campaigns=(one, over), errors=errors)
+
+
+def grid() -> ShownGrid:
+    """Return a cluster that answers, and one that does not."""
+    beta = ShownGridCluster(
+        name="beta",
+        kind="gridengine",
+        answered_at=ago(5),
+        slots=4,
+        used=4,
+        free=0,
+        waiting=1,
+        running=4,
+    )
+    return ShownGrid(at=ago(5), clusters=(beta, ShownGridCluster(name="gamma", kind="oar")))
+
+
+def events() -> ShownEvents:
+    """Return an open event, and one that was closed."""
+    one = Event(
+        kind=Kind.CAMPAIGN,
+        code=Code.BLACKLIST,
+        campaign=1,
+        cluster="gamma",
+        opened_at=ago(300),
+        last_at=ago(60),
+    )
+    return ShownEvents(at=ago(5), events=(one, replace(one, closed_at=ago(10))))
+
+
+def balance() -> ShownBalance:
+    """Return a cluster that grows."""
+    nodes = (
+        cells.node("n3", pool="usual"),
+        cells.node("n4", None, "booting", pool="usual"),
+        cells.node("n5", None, "failed", pool="cheap"),
+    )
+    waits = (cells.waiting(2, tasks=6), cells.waiting(9, state="hqw"))
+    busy = cells.situation(
+        cells.instance("n1", (1, 1, 2)), cells.instance("n3", (4,)), wait=waits, nodes=nodes
+    )
+    seen = replace(busy, now=NOW, spent=3.5)
+    minutes = (Ended(minute=minute_of(ago(600)), tasks=2, run_s=240, wait_s=30),)
+    counted = statistics(seen, Ends(place=Place(), minutes=minutes), "all.q")
+    refused = (Refused(job=8, cause=Refusal.HELD), Refused(host="n1", cause=Refusal.BUSY))
+    plan = Plan(verdict=Verdict.WAITS, figures=FIGURES, add=1, pool="usual", refused=refused)
+    done = Done(
+        took_s=0.25,
+        sentence="2 jobs wait: add 1",
+        is_acting=True,
+        cost_hour=1.6,
+        added={"usual": 1},
+        failed={"cheap": 1},
+    )
+    return after(None, "alpha", seen, plan, counted, done)

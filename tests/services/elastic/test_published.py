@@ -1,0 +1,56 @@
+"""What the balancer publishes: for everybody, whole, and never a reason to stop."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from gridbridge.decisions.elastic.shown import Done
+from gridbridge.decisions.elastic.statistics import statistics
+from gridbridge.model.elastic.plan import Plan, Verdict
+from gridbridge.model.elastic.seeing import Ends
+from gridbridge.services.elastic.published import after_round, blind_round
+from gridbridge.state.elastic import balance_shown
+from tests.decisions.elastic.cells import NOON, instance, situation
+from tests.measured import FIGURES
+
+SEEN = situation(instance("n1", (1,)))
+PLAN = Plan(verdict=Verdict.WAITS, figures=FIGURES)
+
+
+def publish(folder: Path, done: Done) -> None:
+    """Publish a round."""
+    counted = statistics(SEEN, Ends(), "all.q")
+    after_round("alpha", SEEN, PLAN, counted, done, str(folder))
+
+
+def test_rounds_are_published_one_after_the_other_for_everybody(tmp_path: Path) -> None:
+    folder = tmp_path / "published"
+    publish(folder, Done(added={"usual": 2}))
+    publish(folder, Done(added={"usual": 1}))
+    blind_round("alpha", NOON, "no answer", folder=str(folder))
+
+    found = balance_shown.read(str(folder))
+    assert found is not None
+    assert (found.rounds, found.blind_rounds, found.pools[0].added) == (3, 1, 3)
+    assert (folder / "balance.json").stat().st_mode & 0o777 == 0o644
+    assert folder.stat().st_mode & 0o005 == 0o005
+
+
+def test_counters_begin_anew_after_a_file_that_nobody_can_read(tmp_path: Path) -> None:
+    (tmp_path / "balance.json").write_text("{")
+    publish(tmp_path, Done(added={"usual": 2}))
+
+    found = balance_shown.read(str(tmp_path))
+    assert found is not None
+    assert (found.rounds, found.pools[0].added) == (1, 2)
+
+
+def test_a_folder_that_cannot_be_made_ends_no_round(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    with caplog.at_level(logging.WARNING):
+        publish(tmp_path / "file" / "in", Done())
+
+    assert "event=not_shown" in caplog.text
