@@ -15,7 +15,11 @@ class Provider(Protocol):
     """
 
     def create(self, name: str, tags: Mapping[str, str]) -> Machine:
-        """Have a machine of that name and with these tags made; it need not run yet."""
+        """Have a machine of that name and with these tags made; it need not run yet.
+
+        Who repeats a call whose answer was lost repeats its tags too. Who wants another machine
+        of a name that was used before may tell so by INTENT_TAG.
+        """
         ...
 
     def destroy(self, machine: Machine) -> None:
@@ -23,7 +27,10 @@ class Provider(Protocol):
         ...
 
     def machines(self) -> tuple[Machine, ...]:
-        """Return all machines that there are, also those of others."""
+        """Return all machines that there are; those of others may be among them.
+
+        A list of which anything is wrong is refused whole, with ProviderFailed.
+        """
         ...
 
     def start(self, machine: Machine) -> None:

@@ -1,0 +1,166 @@
+"""The command provider against the lab's power service, and against each way it misbehaves."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
+
+MASTER = "alpha-master"
+PYTHON = "/opt/gridbridge/venv/bin/python3"
+TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
+SETTINGS = """\
+[site]
+cluster = "alpha"
+[provider.lab]
+program = "/opt/gridlab/power-node"
+timeout_s = {timeout_s}
+[pool.small]
+provider = "lab"
+"""
+CALLS = """\
+import dataclasses, json, sys
+from gridbridge import config
+from gridbridge.errors import GridbridgeError
+from gridbridge.providers.registry import provider_of
+
+settings, calls = sys.argv[1], json.loads(sys.argv[2])
+provider = provider_of(config.parse("FILE", settings.encode()), "small")
+for verb, *words in calls:
+    try:
+        if verb == "create":
+            print(json.dumps(dataclasses.asdict(provider.create(*words)), default=str))
+        elif verb == "list":
+            told = [dataclasses.asdict(one) for one in provider.machines()]
+            print(json.dumps(told, default=str))
+        else:
+            (machine,) = [one for one in provider.machines() if one.name == words[0]]
+            getattr(provider, verb)(machine)
+            getattr(provider, verb)(machine)
+            print(json.dumps(verb))
+    except GridbridgeError as error:
+        print(json.dumps([type(error).__name__, str(error)]))
+"""
+
+
+@pytest.fixture(scope="module")
+def grid() -> Grid:
+    """Return the lab; gridbridge is installed there, and need not be set up."""
+    if os.getuid() != 0:
+        pytest.skip("the lab needs root")
+    return Grid()
+
+
+@pytest.fixture(autouse=True)
+def rented(grid: Grid) -> Iterator[None]:
+    """Have nothing rented and no fault, before and after."""
+    give_back(grid)
+    yield
+    give_back(grid)
+
+
+def give_back(grid: Grid) -> None:
+    """Return all nodes, by the program itself."""
+    grid.lab("faults")
+    script = """for id in $(/opt/gridlab/power-node list </dev/null | grep -o 'lab-[0-9a-f]*'); do
+        echo "{\\"id\\": \\"$id\\"}" | /opt/gridlab/power-node destroy; done"""
+    grid.sh(MASTER, script)
+
+
+def ask(grid: Grid, *calls: tuple[Any, ...], timeout_s: float = 30) -> list[Any]:
+    """Return what comes of some calls one after the other, errors by their class and words."""
+    given = (SETTINGS.format(timeout_s=timeout_s), json.dumps(calls))
+    done = grid.on(MASTER, PYTHON, "-I", "-", *given, stdin=CALLS)
+    assert (0, len(calls)) == (done.status, len(done.out.splitlines())), done
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+def create(name: str) -> tuple[Any, ...]:
+    """Return the call that asks for a node of ours."""
+    return ("create", name, TAGS)
+
+
+def test_a_node_is_made_runs_sleeps_wakes_and_is_removed(grid: Grid) -> None:
+    """Each switch is moved twice, which is no error."""
+    (made,) = ask(grid, create("alpha-n7"))
+    grid.until(lambda: "running" == ask(grid, ("list",))[0][0]["state"], "the node to boot")
+    (up,), *_, (asleep,) = ask(grid, ("list",), ("stop", "alpha-n7"), ("list",))
+    ask(grid, ("start", "alpha-n7"))
+    again = grid.until(
+        lambda: [one for one in ask(grid, ("list",))[0] if one["state"] == "running"], "its boot"
+    )
+    gone, none = ask(grid, ("destroy", "alpha-n7"), ("list",))
+
+    assert ("alpha-n7", TAGS, "") == (made["name"], made["tags"], made["host_key"])
+    assert up["host_key"].startswith("ssh-ed25519 ")
+    assert (made["id"], "10.77.0.13", "stopped") == (up["id"], up["address"], asleep["state"])
+    assert [up] == again
+    assert ("destroy", []) == (gone, none)
+
+
+@pytest.mark.parametrize(
+    ("fault", "limit_s", "create_is", "list_is", "left"),
+    [
+        ("refuse", 30, "NotGranted", "NotGranted", 0),
+        ("capacity", 30, "NoCapacity", [], 0),
+        ("hang", 1, "NotGranted", "NotGranted", 0),
+        ("lost", 1, "NotGranted", "NotGranted", 1),
+    ],
+)
+def test_what_is_not_done_or_not_told_is_known_by_looking(
+    grid: Grid, fault: str, limit_s: float, create_is: str, list_is: object, left: int
+) -> None:
+    """A node whose answer was lost is there, and its tags say that it is ours."""
+    grid.lab("faults", fault)
+    created, listed = ask(grid, create("alpha-n7"), ("list",), timeout_s=limit_s)
+    grid.lab("faults")
+    (there,) = ask(grid, ("list",))
+
+    assert create_is == created[0], created
+    assert list_is == (listed[0] if listed else []), listed
+    assert [TAGS] * left == [one["tags"] for one in there]
+
+
+def test_a_node_that_is_a_lie_is_not_on_the_list(grid: Grid) -> None:
+    grid.lab("faults", "lie")
+    created, listed = ask(grid, create("alpha-n7"), ("list",))
+
+    assert ("running", []) == (created["state"], listed)
+
+
+def test_a_node_that_never_boots_stays_pending_without_a_host_key(grid: Grid) -> None:
+    grid.lab("faults", "never")
+    created, (listed,) = ask(grid, create("alpha-n7"), ("list",))
+
+    assert created == listed
+    assert ("pending", "") == (listed["state"], listed["host_key"])
+
+
+def test_lists_of_others_of_half_and_of_rubbish(grid: Grid) -> None:
+    """Half a document is refused whole; a right list that lacks nodes looks right."""
+    ask(grid, create("alpha-n7"), create("alpha-n8"))
+    (whole,) = grid.until(lambda: _running(ask(grid, ("list",))), "both to boot")
+    grid.lab("faults", "others")
+    (others,) = ask(grid, ("list",))
+    grid.lab("faults", "garbled")
+    (garbled,) = ask(grid, ("list",))
+    grid.lab("faults", "partial")
+    (partial,) = ask(grid, ("list",))
+
+    assert ["alpha-n7", "alpha-n8"] == [one["name"] for one in whole]
+    assert whole == [one for one in others if one["tags"].get("gridbridge") == "alpha"]
+    assert len(whole) < len(others)
+    assert "ProviderFailed" == garbled[0]
+    assert garbled[1].startswith("/opt/gridlab/power-node list: no JSON: ")
+    assert whole[:1] == partial
+
+
+def _running(told: list[Any]) -> list[Any]:
+    return told if {"running"} == {one["state"] for one in told[0]} else []
