@@ -19,7 +19,7 @@ from gridbridge.model.elastic.machines import (
     MachineState,
 )
 from gridbridge.model.elastic.sections import Pool, ProviderSection
-from gridbridge.providers import console, credentials, reading
+from gridbridge.providers import console, credentials, program, reading
 
 MISSING = "boto3 is not installed; pip install 'gridbridge[ec2]' in gridbridge's environment"
 PAGE = 500  # machines of one answer
@@ -168,11 +168,18 @@ class Ec2Provider:
         return is_up and not one.host_key and one.belongs_to(self.cluster)
 
     def _learn(self, id_: str) -> str:
-        """Read a host key from a machine's console, and keep it in a tag; empty: not there yet."""
-        key = console.host_key(self._console(id_))
-        if key:
-            tag = {"Key": HOST_KEY_TAG, "Value": key}
-            self.client.create_tags(Resources=[id_], Tags=[tag])
+        """Read a host key from a machine's console, and keep it in a tag; empty: not there yet.
+
+        What may work later is left for later, and does not keep the list from being read.
+        """
+        try:
+            with told("list"):
+                key = console.host_key(self._console(id_))
+                if key:
+                    tag = {"Key": HOST_KEY_TAG, "Value": key}
+                    self.client.create_tags(Resources=[id_], Tags=[tag])
+        except NotGranted:
+            return ""
         return key
 
     def _console(self, id_: str) -> str:
@@ -270,11 +277,14 @@ def _words(error: Exception) -> str:
 
 
 def _content(path: str) -> str:
-    """Return what new machines are given to read; ProviderFailed when it is not there."""
+    """Return what new machines are given to read; ProviderFailed when it can't be.
+
+    Machines obey it as root, so nobody else may have written it.
+    """
     if not path:
         return ""
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(program.trusted(path), encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise ProviderFailed(f"{path}: {error}") from error

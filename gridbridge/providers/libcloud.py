@@ -7,7 +7,9 @@ its machines are. They also lack a common word for "no capacity": HTTP's statuse
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from threading import RLock
 from typing import Any
 
 from gridbridge.errors import NoCapacity, NotGranted, ParseError, ProviderFailed
@@ -41,15 +43,16 @@ LATER = (408, 425, 429, 500, 502, 503, 504)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibcloudProvider:
-    """Machines of one driver."""
+    """Machines of one driver, which has one connection: its calls come one after the other."""
 
     driver: Any  # of libcloud's, each with methods of its own
     section: ProviderSection
     host_key: str = ""
+    turn: RLock = field(default_factory=RLock)
 
     def create(self, name: str, tags: Mapping[str, str]) -> Machine:
         """Have a machine made with its tags in one request."""
-        with told("create", NO_CAPACITY):
+        with self.turn, told("create", NO_CAPACITY):
             own_key = {HOST_KEY_TAG: self.host_key} if self.host_key else {}
             said: dict[str, object] = {self._way(): {**tags, **own_key}}
             if self.section.key_name:
@@ -60,30 +63,30 @@ class LibcloudProvider:
 
     def destroy(self, machine: Machine) -> None:
         """Have it removed."""
-        with told("destroy"):
+        with self.turn, told("destroy"):
             for node in self._nodes(machine):
-                self.driver.destroy_node(node)
+                _done("destroy", self.driver.destroy_node(node))
 
     def machines(self) -> tuple[Machine, ...]:
         """Return all machines that the driver lists."""
-        with told("list"):
+        with self.turn, told("list"):
             return reading.checked(machine_of(node) for node in self.driver.list_nodes())
 
     def start(self, machine: Machine) -> None:
         """Switch it on."""
         if machine.id in self._ids(MachineState.RUNNING):
             return
-        with told("start"):
+        with self.turn, told("start"):
             for node in self._nodes(machine):
-                self.driver.start_node(node)
+                _done("start", self.driver.start_node(node))
 
     def stop(self, machine: Machine) -> None:
         """Switch it off."""
         if machine.id in self._ids(MachineState.STOPPED):
             return
-        with told("stop"):
+        with self.turn, told("stop"):
             for node in self._nodes(machine):
-                self.driver.stop_node(node)
+                _done("stop", self.driver.stop_node(node))
 
     def _ids(self, state: MachineState) -> set[str]:
         return {one.id for one in self.machines() if one.state is state}
@@ -138,8 +141,13 @@ def machine_of(node: Any) -> Machine:
         address=str(addresses[0]) if addresses else "",
         tags={str(key): str(value) for key, value in tags.items() if key != "Name"},
         host_key=str(tags.get(HOST_KEY_TAG, "")),
-        created=node.created_at,
+        created=_in_utc(node.created_at),
     )
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    """Return a moment with its zone: drivers that leave it out mean UTC."""
+    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
 
 
 @contextmanager
@@ -165,6 +173,12 @@ def _kind(error: Exception, no_capacity: tuple[int, ...]) -> Callable[[str], Exc
     if code in no_capacity:
         return NoCapacity
     return NotGranted if code in LATER else ProviderFailed
+
+
+def _done(verb: str, is_done: object) -> None:
+    """Refuse an answer that says no: drivers return whether they did it."""
+    if is_done is False:
+        raise NotGranted(f"libcloud {verb}: the cloud did not do it")
 
 
 def _named(known: list[Any], wanted: str, noun: str) -> Any:

@@ -199,7 +199,8 @@ def _controller(section: ProviderSection, _: str, host: PoweredHost) -> Switch:
 
 
 def _told(section: ProviderSection, name: str, _: PoweredHost) -> Told:
-    return Told(program=section.program, host=name, timeout_s=section.timeout_s)
+    own = program.trusted(section.program)
+    return Told(program=own, host=name, timeout_s=section.timeout_s)
 
 
 def _woken(section: ProviderSection, name: str, host: PoweredHost) -> Switch:

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Mapping
 
-from gridbridge.errors import CommandFailed, NoCapacity, NotGranted, ProviderFailed
-from gridbridge.shell import runner
+from gridbridge.errors import CommandFailed, NoCapacity, NotGranted, ProviderFailed, Untrusted
+from gridbridge.shell import runner, trust
 
 LATER, NO_CAPACITY = 75, 69  # EX_TEMPFAIL and EX_UNAVAILABLE
 MOST_BYTES = 16 << 20  # a list of 20,000 nodes is shorter
@@ -14,6 +14,21 @@ WORDS = 200  # characters of what a program says last
 def environment() -> dict[str, str]:
     """Return the environment of a site's own program: ours, but for its language."""
     return {**os.environ, "LC_ALL": "C"}
+
+
+def trusted(path: str) -> str:
+    """Return a path that root and we alone can change; ProviderFailed else.
+
+    Who provides machines is in effect root on them. A path that leads nowhere is told when it is
+    used.
+    """
+    try:
+        trust.require(path, owner=os.geteuid())
+    except Untrusted as error:
+        raise ProviderFailed(str(error)) from error
+    except OSError:
+        return path
+    return path
 
 
 def answer(

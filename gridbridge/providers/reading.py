@@ -77,6 +77,8 @@ def right(one: Machine) -> Machine:
             raise ParseError(f"tags = {_shown(words)}: too long, or not printable")
     if one.address and not _is_address(one.address):
         raise ParseError(f"address = {_shown(one.address)}: no IP address of a host")
+    if one.created is not None and one.created.tzinfo is None:
+        raise ParseError(f"created = {_shown(one.created)}: a time without its zone")
     if one.host_key and not is_host_key(one.host_key):
         raise ParseError(f"host_key = {_shown(one.host_key)}: no public key of an ssh server")
     return one
@@ -130,12 +132,9 @@ def _moment(told: object) -> datetime | None:
     if told is None:
         return None
     try:
-        moment = datetime.fromisoformat(str(told))
+        return datetime.fromisoformat(str(told))
     except ValueError as error:
         raise ParseError(f"created = {_shown(told)}: no time") from error
-    if moment.tzinfo is None:
-        raise ParseError(f"created = {_shown(told)}: a time without its zone")
-    return moment
 
 
 def _shown(value: object) -> str:

@@ -48,7 +48,9 @@ def _settled(section: ProviderSection, pool: Pool) -> ProviderSection:
 
 def _command(section: ProviderSection, _pool: Pool, _cluster: str) -> Provider:
     return CommandProvider(
-        program=section.program, timeout_s=section.timeout_s, env=program.environment()
+        program=program.trusted(section.program),
+        timeout_s=section.timeout_s,
+        env=program.environment(),
     )
 
 

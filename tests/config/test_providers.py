@@ -54,6 +54,23 @@ def test_the_image_of_a_provider_is_that_of_its_pools() -> None:
 
 
 @pytest.mark.parametrize(
+    "sections",
+    [
+        COMMAND + '[pool.a]\nprovider = "rental"\n',
+        EC2 + '[pool.a]\nprovider = "cloud"\nimage = "ami-1"\nsize = "m5"\nspot = true\n',
+        LIBCLOUD + 'arguments = { ex_tenant_name = "h p c" }\n',
+        POWER + HOST + BMC,
+        WAKE + 'program = "/x"\n' + HOST + 'mac = "52:54:00:12:34:56"\n',
+    ],
+    ids=["command", "ec2", "libcloud", "ipmi", "wake"],
+)
+def test_what_is_said_of_providers_survives_its_file(sections: str) -> None:
+    policy = config.parse("FILE", (SITE + sections).encode())
+
+    assert config.parse("FILE", config.text(policy).encode()) == policy
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("[provider.rental]\n", [f"[provider.rental] program: missing; {PATH}"]),

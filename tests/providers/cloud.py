@@ -33,6 +33,7 @@ class Gate:
     loses: set[str] = field(default_factory=set)  # actions whose next answer is lost
     seen: Counter[str] = field(default_factory=Counter)
     answers: dict[str, bytes] = field(default_factory=dict)  # by client token
+    has_latest: bool = True  # machines whose console is shown while it is written
     port: int = 0
 
     @property
@@ -48,6 +49,8 @@ class Gate:
         if code := self.refusals.get(action) or self.refusals.get("*"):
             return 400, error(code)
         if action == "GetConsoleOutput":
+            if "Latest" in asked and not self.has_latest:
+                return 400, error("UnsupportedOperation")
             return 200, console(asked["InstanceId"], self.consoles.get(asked["InstanceId"], ""))
         status, found = self._known(asked, headers, body)
         if action in self.loses:

@@ -3,6 +3,8 @@
 The dummy driver itself has neither, and is refused for that. `trouble` is what its calls raise.
 """
 
+from contextlib import suppress
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 from libcloud.common.exceptions import BaseHTTPError
@@ -15,8 +17,11 @@ class Labelled(DummyNodeDriver):  # type: ignore[misc]  # libcloud has no types 
 
     def __init__(self, key: str, region: str = "", timeout: float = 0, **others: str) -> None:
         super().__init__(key)
+        self.does = True
         self.given = {"region": region, "timeout": timeout, **others}
         self.made = 0
+        self.meeting: Barrier | None = None
+        self.have_met = False
         self.trouble: dict[str, BaseHTTPError] = {}
         for node in self.list_nodes():
             self.destroy_node(node)
@@ -33,18 +38,26 @@ class Labelled(DummyNodeDriver):  # type: ignore[misc]  # libcloud has no types 
     def create_node(self, name: str, size: Any, image: Any, ex_metadata: dict[str, str]) -> Any:
         """Make a machine with labels, under an id that no other had."""
         self._check("create")
+        if self.meeting:
+            with suppress(BrokenBarrierError):
+                self.meeting.wait(0.3)
+                self.have_met = True
         node = super().create_node(name=name, size=size, image=image)
         self.made += 1
         node.id, node.name = f"node-{self.made}", name
         node.extra = {"metadata": dict(ex_metadata)}
         return node
 
+    def destroy_node(self, node: Any) -> bool:
+        """Remove it."""
+        return bool(self.does and super().destroy_node(node))
+
     def start_node(self, node: Any) -> bool:
         """Switch it on."""
         node.state = NodeState.RUNNING
-        return True
+        return self.does
 
     def stop_node(self, node: Any) -> bool:
         """Switch it off."""
-        node.state = NodeState.STOPPED
-        return True
+        node.state = NodeState.STOPPED if self.does else node.state
+        return self.does

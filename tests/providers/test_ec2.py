@@ -5,6 +5,7 @@
 import base64
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,7 +44,7 @@ def test_the_machine_and_its_disk_have_their_tags_from_the_beginning(ec2: Ec2, g
 
 
 def test_what_a_machine_is_made_of_comes_from_its_pool_and_its_provider(
-    ec2: Ec2, tmp_path: Any
+    ec2: Ec2, tmp_path: Path
 ) -> None:
     provider = ec2(size="m5.large", spot=True)
     (tmp_path / "begin").write_text("#cloud-config\n")
@@ -145,6 +146,27 @@ def test_a_host_key_is_learnt_once_from_the_console(ec2: Ec2, gate: Gate) -> Non
     assert 2 == gate.seen["GetConsoleOutput"]
 
 
+def test_a_console_that_is_shown_later_keeps_no_list_from_being_read(ec2: Ec2, gate: Gate) -> None:
+    """One that may never be read does: nothing could join."""
+    provider = ec2()
+    made = provider.create("alpha-n7", TAGS)
+    gate.refusals["GetConsoleOutput"] = "RequestLimitExceeded"
+    assert [(made.id, "")] == [(one.id, one.host_key) for one in provider.machines()]
+
+    gate.refusals["GetConsoleOutput"] = "UnauthorizedOperation"
+    with pytest.raises(ProviderFailed, match="GetConsoleOutput"):
+        provider.machines()
+
+
+def test_an_older_size_shows_its_console_without_the_latest(ec2: Ec2, gate: Gate) -> None:
+    provider = ec2()
+    made = provider.create("alpha-n7", TAGS)
+    gate.consoles[made.id] = PRINTED
+    gate.has_latest = False
+
+    assert [ED25519] == [one.host_key for one in provider.machines()]
+
+
 def test_the_key_of_an_image_that_has_its_own_is_tagged(ec2: Ec2, gate: Gate) -> None:
     made = ec2(host_key=ED25519).create("alpha-n7", TAGS)
 
@@ -209,6 +231,17 @@ def test_what_machines_are_to_read_has_to_be_there(ec2: Ec2) -> None:
 
     with pytest.raises(ProviderFailed, match=r"^/no/such: "):
         replace(provider, section=section).create("alpha-n7", TAGS)
+
+
+def test_what_machines_obey_as_root_nobody_else_may_write(ec2: Ec2, tmp_path: Path) -> None:
+    provider = ec2()
+    (tmp_path / "begin").write_text("#cloud-config\n")
+    (tmp_path / "begin").chmod(0o666)
+    section = replace(provider.section, user_data=str(tmp_path / "begin"))
+
+    with pytest.raises(ProviderFailed, match="others could have written"):
+        replace(provider, section=section).create("alpha-n7", TAGS)
+    assert () == provider.machines()
 
 
 def test_a_place_that_is_none_is_told(ec2: Ec2) -> None:

@@ -2,7 +2,10 @@
 
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
+from threading import Barrier
 
 import pytest
 from libcloud.common.exceptions import BaseHTTPError
@@ -83,6 +86,37 @@ def test_what_a_driver_raises_is_later_or_no_capacity_or_a_failure(
     with pytest.raises(expected, match=r"^libcloud create: ") as told:
         labelled.create("alpha-n7", TAGS)
     assert "\n" not in str(told.value)
+
+
+def test_a_cloud_that_says_no_is_asked_later(labelled: LibcloudProvider) -> None:
+    made = labelled.create("alpha-n7", TAGS)
+    labelled.driver.does = False
+
+    for act in (labelled.stop, labelled.destroy):
+        with pytest.raises(NotGranted, match="the cloud did not do it"):
+            act(made)
+
+
+def test_a_moment_without_its_zone_is_in_utc(labelled: LibcloudProvider) -> None:
+    labelled.create("alpha-n7", TAGS)
+    (node,) = labelled.driver.list_nodes()
+    node.created_at = datetime(2026, 5, 4, 9)
+
+    (listed,) = labelled.machines()
+
+    assert datetime(2026, 5, 4, 9, tzinfo=UTC) == listed.created
+
+
+def test_calls_side_by_side_come_one_after_the_other(labelled: LibcloudProvider) -> None:
+    """A driver has one connection."""
+    labelled.driver.meeting = Barrier(2)
+    names = ["alpha-n1", "alpha-n2"]
+
+    with ThreadPoolExecutor(2) as pool:
+        made = list(pool.map(lambda name: labelled.create(name, TAGS), names))
+
+    assert names == [one.name for one in made]
+    assert not labelled.driver.have_met
 
 
 def test_a_driver_that_may_not_list_has_no_lack_of_capacity(labelled: LibcloudProvider) -> None:

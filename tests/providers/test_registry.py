@@ -5,6 +5,7 @@
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +34,19 @@ def test_a_command_is_given_its_limit_and_our_environment(monkeypatch: pytest.Mo
     assert isinstance(provider, CommandProvider)
     assert (provider.program, provider.timeout_s) == ("/opt/rent", 7)
     assert (provider.env["TOKEN_FILE"], provider.env["LC_ALL"]) == ("/etc/token", "C")
+
+
+def test_a_program_that_others_could_have_written_is_not_run(tmp_path: Path) -> None:
+    """Who makes machines is in effect root on them."""
+    program = tmp_path / "rent"
+    program.write_text("#!/bin/sh\n")
+    section = replace(SECTION, program=str(program))
+    policy = replace(POLICY, providers={"rental": section})
+    provider_of(policy, "small")
+    program.chmod(0o775)
+
+    with pytest.raises(ProviderFailed, match=f"others could have written {program}, for .*chmod"):
+        provider_of(policy, "small")
 
 
 @pytest.mark.parametrize("pool", ["other", "unknown"])
