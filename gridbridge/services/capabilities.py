@@ -2,7 +2,8 @@
 
 from gridbridge.services.campaigns import journalled as campaigns
 from gridbridge.services.campaigns.nikita import journalled as nikita
+from gridbridge.services.elastic import journalled as elastic
 from gridbridge.services.journal import Journalled
 from gridbridge.services.transfer import journalled as transfer
 
-JOURNALLED: tuple[Journalled, ...] = (*transfer.JOURNALLED, campaigns, nikita)
+JOURNALLED: tuple[Journalled, ...] = (*transfer.JOURNALLED, campaigns, nikita, elastic)

@@ -33,6 +33,10 @@ PROVIDER = Form(
 FILE = Form(
     holds=re.compile("(/[ -~]*)?").fullmatch, right="an absolute path in printable ASCII, or empty"
 )
+HOST_PREFIX = Form(
+    holds=re.compile("([a-z][a-z0-9-]{0,40})?").fullmatch,
+    right="small letters, digits and -, a letter first, or empty",
+)
 WORD = Form(holds=re.compile("[!-~]*").fullmatch, right="printable ASCII without blanks, or empty")
 WORDS = Form(
     holds=re.compile("([!-~]+( (?!$)|$))*").fullmatch, right="printable ASCII, with blanks between"
@@ -99,6 +103,24 @@ class Balance:
     stabilization_s: float = setting(
         180.0, "nothing is done so long after the last change", "s", 0, 86400
     )
+    apply: bool = setting(False, "nodes are really added and removed; else it is only told")
+    interval_s: float = setting(60.0, "how long --loop waits between two rounds", "s", 5, 86400)
+    node_prefix: str = setting(
+        "",
+        "what the names of new nodes begin with; empty: the cluster's name and -n",
+        form=HOST_PREFIX,
+    )
+    join_timeout_s: float = setting(
+        600.0, "a node that has not joined the cell so long after its boot goes", "s", 10, 86400
+    )
+    silent_timeout_s: float = setting(
+        900.0, "an idle node goes when its execution daemon is silent so long", "s", 30, 604800
+    )
+    protect_after: int = setting(
+        3, "a pool is left out when so many of its nodes in a row failed", "nodes", 1, 1000
+    )
+    protected_s: float = setting(3600.0, "how long it is left out then", "s", 0, 604800)
+    kill_master: bool = setting(False, "--kill-master may end the master's machine, too")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,135 @@
+"""What a round does with one node: at its provider, and in the cell.
+
+Each act may be repeated, after a kill too: what is done already is left as it is. No task is ended
+by any of them but best-effort ones: a node is taken out only when it is closed and still idle.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from gridbridge.apply.elastic.membership_protocol import Membership
+from gridbridge.errors import NoCapacity, NotAdmitted, NotReached, ProviderFailed
+from gridbridge.model.elastic.joining import Joining, JoinStep, LeaveStep
+from gridbridge.model.elastic.machines import OWNER_TAG, POOL_TAG, Machine, MachineState
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import Act, Cause, Due, Owned
+from gridbridge.model.elastic.sections import Pool
+from gridbridge.providers.protocol import Provider
+
+LOST = (Cause.VANISHED, Cause.SILENT)  # its own daemon does not answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acts:
+    """The acts of one site; several may be under way side by side, each of another node."""
+
+    cluster: str
+    pools: Mapping[str, Pool]
+    providers: Mapping[str, Provider]  # by pool
+    membership: Membership
+    now: Callable[[], datetime]
+
+    def do(self, due: Due) -> Owned:
+        """Do what is due; return the node as it is then. GridbridgeError when it has to wait."""
+        if due.act is None:
+            return due.node
+        return ACTS[due.act](self, due.node)
+
+    def _create(self, node: Owned) -> Owned:
+        """Have its machine made.
+
+        Where nobody knows whether that was done, the node stays requested: the list will tell.
+        """
+        tags = {OWNER_TAG: self.cluster, POOL_TAG: node.pool}
+        try:
+            machine = self._provider(node).create(node.name, tags)
+        except NoCapacity:
+            return self._as(node, NodeState.GONE, Cause.NO_CAPACITY)
+        except ProviderFailed:
+            return self._as(node, NodeState.GONE, Cause.NOT_GRANTED)
+        return replace(
+            self._as(node, NodeState.BOOTING),
+            machine=machine.id,
+            address=machine.address,
+            host_key=machine.host_key,
+        )
+
+    def _join(self, node: Owned) -> Owned:
+        """Go on making it a host; a machine that answers with a wrong key is given back."""
+        try:
+            step = self.membership.join(self._joining(node))
+        except NotAdmitted:
+            return self._as(node, NodeState.REMOVING, Cause.WRONG_HOST_KEY)
+        except NotReached:
+            return node
+        if step is JoinStep.JOINED:
+            ready = self._as(node, NodeState.READY)
+            return replace(ready, step=step, idle_since=None)
+        return replace(node, step=step)
+
+    def _remove(self, node: Owned) -> Owned:
+        """Take a node out if it is idle once nothing more can start there; else open it again."""
+        self.membership.close(node.name)
+        seen = self.membership.look(node.name)
+        if not seen.is_listed or (seen.is_idle and seen.is_closed):
+            return self._evict(self._as(node, NodeState.REMOVING, node.cause))
+        if node.cause is Cause.DRAINED:
+            return node
+        self.membership.open(node.name)
+        return replace(self._as(node, NodeState.READY), idle_since=None)
+
+    def _evict(self, node: Owned) -> Owned:
+        """Take it out of the cell, then give its machine back; the next round sees whether it went.
+
+        A silent host may run what it ran, so it is looked at like any other.
+        """
+        if node.cause is Cause.SILENT:
+            self.membership.close(node.name)
+            seen = self.membership.look(node.name)
+            if seen.is_listed and not seen.is_idle:
+                self.membership.open(node.name)
+                return replace(self._as(node, NodeState.READY), idle_since=None)
+        step = self.membership.leave(node.name, is_dead=node.cause in LOST)
+        return self._destroy(node) if step is LeaveStep.LEFT else node
+
+    def _destroy(self, node: Owned) -> Owned:
+        """Give its machine back; a node whose machine has no id yet has none that we know."""
+        if node.machine:
+            self._provider(node).destroy(_machine(node))
+        return node
+
+    def _provider(self, node: Owned) -> Provider:
+        if node.pool not in self.providers:
+            raise ProviderFailed(f"{node.name}: pool {node.pool} has no provider now")
+        return self.providers[node.pool]
+
+    def _joining(self, node: Owned) -> Joining:
+        pool = self.pools[node.pool]
+        return Joining(
+            name=node.name,
+            address=node.address,
+            host_key=node.host_key,
+            slots=pool.slots,
+            resources=tuple(sorted(pool.resources.items())),
+            hostgroups=tuple(pool.hostgroups.split()),
+            queues=tuple(pool.queues.split()),
+        )
+
+    def _as(self, node: Owned, state: NodeState, cause: Cause = Cause.NONE) -> Owned:
+        return replace(node, state=state, since=self.now(), cause=cause)
+
+
+def _machine(node: Owned) -> Machine:
+    return Machine(
+        id=node.machine, name=node.name, state=MachineState.UNKNOWN, address=node.address
+    )
+
+
+ACTS: Mapping[Act, Callable[[Acts, Owned], Owned]] = {
+    Act.CREATE: Acts._create,
+    Act.JOIN: Acts._join,
+    Act.REMOVE: Acts._remove,
+    Act.EVICT: Acts._evict,
+    Act.DESTROY: Acts._destroy,
+}

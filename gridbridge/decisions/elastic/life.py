@@ -1,0 +1,238 @@
+"""What is due for each node that the balancer owns: its life, as a table of rules.
+
+Who owns a machine is said by its provider's tags alone. A pool whose provider gave no whole list is
+left as it is: what is not listed is then unknown, never gone.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from gridbridge.model.elastic.machines import Machine, MachineState
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned, World
+
+LISTED_S = 120.0  # a new machine is in its provider's list by then
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long each part of a node's life may last."""
+
+    boot_s: float
+    join_s: float
+    silent_s: float
+    needs_key: bool = False  # machines are prepared by ssh, to the host key that their list tells
+
+
+def due(world: World, patience: Patience) -> tuple[Due, ...]:
+    """Return what is due, in the order of the nodes' names; nothing for pools that are unknown."""
+    found = [*_of_kept(world, patience), *_of_strangers(world)]
+    return tuple(sorted(found, key=lambda one: (one.node.name, one.node.machine)))
+
+
+def machine_of(node: Owned, world: World) -> Machine | None:
+    """Return a node's machine: by its id, or by its name and tag where no id is known yet."""
+    own = _own(world, node.pool)
+    if node.machine:
+        return next((one for one in own if one.id == node.machine), None)
+    return next((one for one in own if one.name == node.name), None)
+
+
+def host_of(name: str, hosts: Mapping[str, HostSeen]) -> HostSeen | None:
+    """Return what the cell tells of a host; None where it does not know it."""
+    return hosts.get(name.partition(".")[0])
+
+
+def _own(world: World, pool: str) -> list[Machine]:
+    """Return the machines of a pool that are ours and not gone, the oldest first."""
+    own = (
+        one
+        for one in world.machines.get(pool, ())
+        if one.belongs_to(world.cluster) and one.pool == pool and one.state is not MachineState.GONE
+    )
+    return sorted(own, key=lambda one: (one.created is None, one.created or world.now, one.id))
+
+
+def _of_kept(world: World, patience: Patience) -> Iterator[Due]:
+    for node in world.kept:
+        if node.pool in world.machines:
+            machine = machine_of(node, world)
+            rule = RULES.get(node.state)
+            if rule is not None and (one := rule(_Case(node, machine, world, patience))):
+                yield replace(one, before=node)
+
+
+def _of_strangers(world: World) -> Iterator[Due]:
+    """Take in machines of ours that nobody knows, and give back those whose name is taken."""
+    known = {one.machine for one in world.kept if one.machine}
+    names = {one.name for one in world.kept}
+    waiting = {(one.pool, one.name) for one in world.kept if not one.machine}
+    for pool in sorted(world.machines):
+        for machine in _own(world, pool):
+            if machine.id in known:
+                continue
+            if (pool, machine.name) in waiting:
+                waiting.discard((pool, machine.name))  # it is that node's machine
+            elif machine.name in names:
+                yield _double(machine, pool, world)
+            else:
+                names.add(machine.name)
+                yield Due(node=_adopted(machine, pool, world))
+
+
+def _double(machine: Machine, pool: str, world: World) -> Due:
+    """Give back a machine that was made twice: nobody uses it, and somebody pays for it."""
+    node = replace(_adopted(machine, pool, world), state=NodeState.FAILED, cause=Cause.DOUBLE)
+    return Due(node=node, act=Act.DESTROY)
+
+
+def _adopted(machine: Machine, pool: str, world: World) -> Owned:
+    """Return the node of a machine that is ours, though the state file does not know it."""
+    host = host_of(machine.name, world.hosts)
+    is_host = host is not None and not host.is_silent
+    state = NodeState.READY if is_host else NodeState.BOOTING
+    if machine.state is MachineState.STOPPED:
+        state = NodeState.STANDBY
+    return _with(Owned(name=machine.name, pool=pool, state=state, since=world.now), machine, world)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A node, its machine as listed, and all that is known."""
+
+    node: Owned
+    machine: Machine | None
+    world: World
+    patience: Patience
+
+    @property
+    def age_s(self) -> float:
+        """How long the node has been in its state."""
+        return (self.world.now - self.node.since).total_seconds()
+
+    @property
+    def host(self) -> HostSeen | None:
+        """What the cell tells of it."""
+        return host_of(self.node.name, self.world.hosts)
+
+    def as_(self, state: NodeState, cause: Cause = Cause.NONE) -> Owned:
+        """Return the node in another state, since now."""
+        return replace(self.node, state=state, since=self.world.now, cause=cause)
+
+
+def _with(node: Owned, machine: Machine, world: World) -> Owned:
+    """Return a node with what its machine tells."""
+    return replace(
+        node,
+        machine=machine.id,
+        address=machine.address or node.address,
+        host_key=machine.host_key or node.host_key,
+        up_since=node.up_since or machine.created or world.now,
+    )
+
+
+def _requested(case: _Case) -> Due | None:
+    """Take the machine that was asked for, or give it up when nobody lists it in time."""
+    if case.machine is not None:
+        booting = case.as_(NodeState.BOOTING)
+        return _booting(_further(case, _with(booting, case.machine, case.world)))
+    if case.age_s > LISTED_S:
+        return Due(node=case.as_(NodeState.GONE, Cause.NOT_GRANTED), is_over=True)
+    return None
+
+
+def _further(case: _Case, node: Owned) -> _Case:
+    """Return a case with a node that is further in its life."""
+    return _Case(node, case.machine, case.world, case.patience)
+
+
+def _booting(case: _Case) -> Due | None:
+    """Let a machine that runs join the cell; give back one that does not boot in time."""
+    if case.machine is None:
+        if case.age_s <= LISTED_S:
+            return Due(node=case.node)
+        return Due(node=case.as_(NodeState.GONE, Cause.NOT_THERE), is_over=True)
+    node = _with(case.node, case.machine, case.world)
+    has_key = bool(node.host_key) or not case.patience.needs_key
+    if case.machine.state is MachineState.RUNNING and node.address and has_key:
+        return Due(node=replace(node, state=NodeState.JOINING, since=case.world.now), act=Act.JOIN)
+    if case.age_s > case.patience.boot_s:
+        failed = _further(case, node).as_(NodeState.FAILED, Cause.NEVER_BOOTED)
+        return Due(node=failed, act=Act.DESTROY)
+    return Due(node=node)
+
+
+def _joining(case: _Case) -> Due | None:
+    """Go on with joining; take all of it back when it lasts too long or the machine is gone."""
+    if case.machine is None:
+        return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
+    if case.age_s > case.patience.join_s:
+        return Due(node=case.as_(NodeState.REMOVING, Cause.NEVER_JOINED), act=Act.EVICT)
+    return Due(node=_with(case.node, case.machine, case.world), act=Act.JOIN)
+
+
+def _ready(case: _Case) -> Due | None:
+    """Watch a node: note since when it is idle, and take out one whose machine is gone.
+
+    A host that is silent may still run what it ran: it is only taken out when nothing ran there.
+    """
+    node, host, now = case.node, case.host, case.world.now
+    if case.machine is None:
+        return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
+    if case.machine.state is MachineState.STOPPED:
+        return Due(node=case.as_(NodeState.STANDBY))
+    is_silent = host is None or host.is_silent
+    if host is not None and (host.is_busy or is_silent):
+        node = replace(node, idle_since=None if host.is_busy else node.idle_since or now)
+    else:
+        node = replace(node, idle_since=node.idle_since or now)
+    idle_s = (now - node.idle_since).total_seconds() if node.idle_since else 0.0
+    if is_silent and idle_s > case.patience.silent_s and not node.is_kept:
+        gone = replace(node, state=NodeState.REMOVING, since=now, cause=Cause.SILENT)
+        return Due(node=gone, act=Act.EVICT)
+    return Due(node=node) if node != case.node else None
+
+
+def _draining(case: _Case) -> Due | None:
+    """Close a node, look again and take it out; one whose machine is gone needs no look."""
+    if case.machine is None:
+        return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
+    return Due(node=case.node, act=Act.REMOVE)
+
+
+def _removing(case: _Case) -> Due | None:
+    """Go on until the cell and the provider have both forgotten a node."""
+    if case.machine is None and case.host is None:
+        return Due(node=case.as_(NodeState.GONE, case.node.cause), is_over=True)
+    return Due(node=case.node, act=Act.EVICT)
+
+
+def _failed(case: _Case) -> Due | None:
+    """Give a machine back that is of no use."""
+    if case.machine is None:
+        return Due(node=case.as_(NodeState.GONE, case.node.cause), is_over=True)
+    return Due(node=case.node, act=Act.DESTROY)
+
+
+def _standby(case: _Case) -> Due | None:
+    """Let a node that was switched on join again."""
+    if case.machine is None:
+        return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
+    if case.machine.state is MachineState.RUNNING:
+        return Due(node=case.as_(NodeState.JOINING), act=Act.JOIN)
+    return None
+
+
+RULES: Mapping[NodeState, Callable[[_Case], Due | None]] = MappingProxyType(
+    {
+        NodeState.REQUESTED: _requested,
+        NodeState.BOOTING: _booting,
+        NodeState.JOINING: _joining,
+        NodeState.READY: _ready,
+        NodeState.DRAINING: _draining,
+        NodeState.REMOVING: _removing,
+        NodeState.FAILED: _failed,
+        NodeState.STANDBY: _standby,
+    }
+)

@@ -1,0 +1,162 @@
+"""What a round makes of its plan: names of new nodes, which nodes go, which pools are left out."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from gridbridge.decisions.elastic import life
+from gridbridge.decisions.elastic.demand.standing import instances_of
+from gridbridge.decisions.elastic.life import Patience
+from gridbridge.model.elastic.cell import Instance
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import (
+    Act,
+    Cause,
+    Due,
+    HostSeen,
+    Owned,
+    PoolRecord,
+    World,
+)
+from gridbridge.model.elastic.plan import Plan, Situation
+from gridbridge.model.elastic.sections import Balance
+from gridbridge.model.states import QueueFact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What administrators asked for, by the names of hosts."""
+
+    drained: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
+    freed: frozenset[str] = frozenset()  # neither, any more
+
+
+NOTHING_ASKED = Asked()
+
+
+def hosts_seen(seen: Situation) -> Mapping[str, HostSeen]:
+    """Return what the cell tells of each of its hosts, by their short names.
+
+    Best-effort tasks are no occupation. A host that no queue is on is silent as long as it has
+    told no load.
+    """
+    found = {
+        one.name.partition(".")[0]: HostSeen(is_busy=False, is_silent=one.load is None)
+        for one in seen.cell.hosts
+    }
+    for name, instances in instances_of(seen).items():
+        if instances:
+            found[name.partition(".")[0]] = HostSeen(
+                is_busy=any(one.running or one.used or one.reserved for one in instances),
+                is_silent=all(_is_silent(one) for one in instances),
+            )
+    return found
+
+
+def _is_silent(one: Instance) -> bool:
+    return QueueFact.UNREACHABLE in one.state.facts
+
+
+def dues(
+    world: World, plan: Plan, rules: Balance, patience: Patience, asked: Asked = NOTHING_ASKED
+) -> tuple[Due, ...]:
+    """Return what is due for every node, new ones and those that the plan gives back among them.
+
+    A node with which something else is under way is not given back in the same round.
+    """
+    wished = {_asked(one, world, asked): one for one in world.kept}
+    due = list(life.due(replace(world, kept=tuple(wished)), patience))
+    under_way = {one.before for one in due if one.act or one.is_over}
+    told = {one.before for one in due}
+    for node in wished:
+        is_free = node.state is NodeState.READY and node not in under_way
+        if node.name in plan.remove and is_free and node.pool in world.machines:
+            due = [one for one in due if one.before != node]
+            due.append(_drained(node, world, Cause.NOT_NEEDED))
+        elif node not in told and node != wished[node]:
+            due.append(Due(node=node, before=node))
+    due = [replace(one, before=wished[one.before]) if one.before else one for one in due]
+    due += [Due(node=one, act=Act.CREATE) for one in _new(world, plan, rules)]
+    return tuple(due)
+
+
+def _asked(node: Owned, world: World, asked: Asked) -> Owned:
+    """Return a node as an administrator wants it."""
+    if node.name in asked.kept:
+        return replace(node, is_kept=True)
+    if node.name in asked.freed:
+        is_back = node.state is NodeState.DRAINING
+        cause = Cause.NOT_NEEDED if is_back else node.cause  # it is opened again unless it is idle
+        return replace(node, is_kept=False, cause=cause)
+    if node.name in asked.drained and node.state is NodeState.READY:
+        return _drained(node, world, Cause.DRAINED).node
+    return node
+
+
+def _drained(node: Owned, world: World, cause: Cause) -> Due:
+    draining = replace(node, state=NodeState.DRAINING, since=world.now, cause=cause, is_kept=False)
+    return Due(node=draining, before=node, act=Act.REMOVE)
+
+
+def _new(world: World, plan: Plan, rules: Balance) -> Iterable[Owned]:
+    names = next_names(world, rules.node_prefix or f"{world.cluster}-n", plan.add)
+    for name in names:
+        yield Owned(name=name, pool=plan.pool, state=NodeState.REQUESTED, since=world.now)
+
+
+def next_names(world: World, prefix: str, count: int) -> tuple[str, ...]:
+    """Return names for new nodes: the highest number in use plus one, and so on.
+
+    Numbers of hosts that nobody balances and of others' machines are in use too.
+    """
+    named = re.compile(f"{re.escape(prefix)}0*([0-9]{{1,9}})")
+    machines = (one.name for some in world.machines.values() for one in some)
+    names = [*(one.name for one in world.kept), *world.hosts, *machines]
+    numbers = (named.fullmatch(one.partition(".")[0]) for one in names)
+    highest = max((int(one[1]) for one in numbers if one), default=0)
+    return tuple(f"{prefix}{highest + number}" for number in range(1, count + 1))
+
+
+def left_out(
+    records: Mapping[str, PoolRecord], rules: Balance, retry_s: float, now: datetime
+) -> Mapping[str, datetime]:
+    """Return the pools that are left out, and since when, as the policies count it.
+
+    A pool whose nodes failed `protect_after` times in a row is left out for `protected_s`.
+    """
+    found = dict[str, datetime]()
+    for pool, record in records.items():
+        if record.no_capacity_at:
+            found[pool] = record.no_capacity_at
+        if is_protected(record, rules, now):
+            found[pool] = now
+        elif record.failures and record.failed_at and retry_s:
+            found[pool] = max(record.failed_at, found.get(pool, record.failed_at))
+    return found
+
+
+def is_protected(record: PoolRecord, rules: Balance, now: datetime) -> bool:
+    """Say whether a pool has failed so often that nobody asks it for nodes."""
+    if record.failures < rules.protect_after or record.failed_at is None:
+        return False
+    return (now - record.failed_at).total_seconds() < rules.protected_s
+
+
+def learnt(
+    records: Mapping[str, PoolRecord], changes: Iterable[tuple[Owned | None, Owned]], now: datetime
+) -> Mapping[str, PoolRecord]:
+    """Return what is known of pools after a round, by its nodes as they were and as they are."""
+    found = dict(records)
+    for before, node in changes:
+        record = found.get(node.pool, PoolRecord())
+        is_new_cause = before is None or before.cause is not node.cause
+        if node.cause.is_boot_failure and is_new_cause:
+            record = replace(record, failures=record.failures + 1, failed_at=now)
+        elif node.cause is Cause.NO_CAPACITY and is_new_cause:
+            record = replace(record, no_capacity_at=now)
+        elif node.state is NodeState.READY and before and before.state is NodeState.JOINING:
+            record = PoolRecord()
+        found[node.pool] = record
+    return found

@@ -1,0 +1,123 @@
+"""Nodes as the balancer keeps them, and what is to be done with each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum, StrEnum
+
+from gridbridge.model.elastic.joining import JoinStep
+from gridbridge.model.elastic.machines import Machine
+from gridbridge.model.elastic.nodes import Node, NodeState
+
+
+class Cause(StrEnum):
+    """Why a node is given back, or is no node any more."""
+
+    NONE = ""
+    NOT_NEEDED = "not needed"
+    DRAINED = "an administrator drained it"
+    NOT_GRANTED = "its provider did not make it"
+    NO_CAPACITY = "its provider has no capacity"
+    NOT_THERE = "its provider does not list it"
+    NEVER_BOOTED = "it did not boot in time"
+    NEVER_JOINED = "it did not join the cell in time"
+    WRONG_HOST_KEY = "it shows another host key than its provider told"
+    VANISHED = "its machine is gone"
+    SILENT = "its execution daemon is silent"
+    DOUBLE = "another machine has its name"
+
+    @property
+    def is_boot_failure(self) -> bool:
+        """Whether the pool failed: after several in a row it is left out."""
+        return self in (
+            Cause.NOT_THERE,
+            Cause.NEVER_BOOTED,
+            Cause.NEVER_JOINED,
+            Cause.WRONG_HOST_KEY,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owned:
+    """A node of the balancer's, as its state file has it."""
+
+    name: str
+    pool: str
+    state: NodeState
+    since: datetime  # it is in its state
+    machine: str = ""  # its provider's id; empty: not told yet
+    address: str = ""
+    host_key: str = ""
+    up_since: datetime | None = None
+    idle_since: datetime | None = None
+    step: JoinStep = JoinStep.NONE
+    cause: Cause = Cause.NONE
+    is_kept: bool = False  # an administrator wants it to stay
+
+    @property
+    def node(self) -> Node:
+        """The node as the policies see it."""
+        return Node(
+            name=self.name,
+            state=self.state,
+            up_since=self.up_since,
+            since=self.since,
+            idle_since=self.idle_since,
+            pool=self.pool,
+            is_kept=self.is_kept,
+        )
+
+
+class Act(Enum):
+    """What a round does with a node."""
+
+    CREATE = "create"  # have its machine made
+    JOIN = "join"  # go on making it a host of the cell
+    REMOVE = "remove"  # close it, look again, and take it out if it is idle
+    EVICT = "evict"  # take it out of the cell without asking it: it is dead, or never joined
+    DESTROY = "destroy"  # its machine alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """A node as it is to be kept before anything is done with it, and what is done then."""
+
+    node: Owned
+    before: Owned | None = None  # the node as it was kept; None: it is a new one
+    act: Act | None = None  # None: it is only kept so
+    is_over: bool = False  # it is no node any more, and forgotten
+
+    @property
+    def words(self) -> str:
+        """It in a few words, for the log and the journal."""
+        act = self.act.value if self.act else "forget" if self.is_over else self.node.state.value
+        return f"{act} {self.node.name}" + (f": {self.node.cause}" if self.node.cause else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSeen:
+    """What the cell tells of one host."""
+
+    is_busy: bool  # something runs or starts there that counts
+    is_silent: bool  # its execution daemon does not report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """All that is known of nodes at one moment."""
+
+    now: datetime
+    cluster: str
+    kept: tuple[Owned, ...]
+    machines: Mapping[str, tuple[Machine, ...]]  # by pool, as its provider listed them whole
+    hosts: Mapping[str, HostSeen] = field(default_factory=dict)  # the cell's, by short name
+    pools: frozenset[str] = frozenset()  # those that are configured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRecord:
+    """What went wrong with a pool of late."""
+
+    failures: int = 0  # of booting, in a row
+    failed_at: datetime | None = None  # the last of them
+    no_capacity_at: datetime | None = None

@@ -1,0 +1,230 @@
+"""A round of the balancer: look at cell and machines, decide, keep what is meant, and do it.
+
+Nothing waits for a machine that boots: the next round looks again. After a kill at any place the
+next round goes on by what was kept and by what the cell and the providers show.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from gridbridge.apply.elastic.acts import Acts
+from gridbridge.decisions.elastic import round as rounds
+from gridbridge.decisions.elastic.demand.hours import price_at
+from gridbridge.decisions.elastic.life import Patience
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.elastic.machines import Machine
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import Cause, Due, Owned, World
+from gridbridge.model.elastic.plan import Plan, Situation
+from gridbridge.model.elastic.sections import Balance, Demand, Pool
+from gridbridge.providers.protocol import Provider
+from gridbridge.services.elastic import deciding, journalled
+from gridbridge.services.elastic.memory import Memory
+from gridbridge.services.journal import Entry, Journal
+from gridbridge.shell.clock import Clock
+
+AT_ONCE = 16  # nodes with which something is done side by side
+HOUR_S = 3600.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """By what a site is balanced."""
+
+    cluster: str
+    rules: Balance
+    demand: Demand
+    pools: Mapping[str, Pool]
+    needs_key: bool = False
+    is_faithful: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a round looks at."""
+
+    situation: Situation
+    world: World
+    asked: rounds.Asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundPlan:
+    """What a round does."""
+
+    plan: Plan
+    dues: tuple[Due, ...]
+    sentence: str
+
+    @property
+    def done(self) -> tuple[str, ...]:
+        """What is done with nodes, in words."""
+        return tuple(one.words for one in self.dues if one.act or one.is_over)
+
+
+class Balancer:
+    """The verbs of a round."""
+
+    def __init__(
+        self,
+        order: Order,
+        memory: Memory,
+        clock: Clock,
+        look: Callable[[], Situation],
+        providers: Mapping[str, Provider],
+        acts: Acts,
+    ) -> None:
+        self._order = order
+        self._memory = memory
+        self._clock = clock
+        self._look = look
+        self._providers = providers
+        self._acts = acts
+        self.journal = Journal(memory.database)
+
+    @property
+    def patience(self) -> Patience:
+        """How long each part of a node's life may last."""
+        rules = self._order.rules
+        return Patience(
+            boot_s=self._order.demand.boot_timeout_s,
+            join_s=rules.join_timeout_s,
+            silent_s=rules.silent_timeout_s,
+            needs_key=self._order.needs_key,
+        )
+
+    def gather(self) -> Seen:
+        """Look at the cell, the providers' lists and what was kept; NotSeen without the cell."""
+        cell, kept = self._look(), self._memory.nodes.all()
+        now = cell.now
+        situation = replace(
+            cell,
+            last_change=self._memory.last_change(),
+            nodes=tuple(one.node for one in kept),
+            eligible_since=self._memory.eligible(_able(cell), now),
+            failed=rounds.left_out(
+                self._memory.records(), self._order.rules, self._order.demand.retry_s, now
+            ),
+            spent=self._memory.spent(now),
+        )
+        world = World(
+            now=now,
+            cluster=self._order.cluster,
+            kept=kept,
+            machines=self._machines(),
+            hosts=rounds.hosts_seen(situation),
+            pools=frozenset(self._order.pools),
+        )
+        return Seen(situation=situation, world=world, asked=self._memory.asked())
+
+    def decide(self, seen: Seen) -> RoundPlan:
+        """Decide by the policy in force, and by the lives of nodes."""
+        order = self._order
+        plan = deciding.planned(
+            seen.situation, order.rules, order.demand, order.pools, is_faithful=order.is_faithful
+        )
+        plan = self._possible(plan, seen.world)
+        sentence = deciding.told(plan, order.rules, order.demand).sentence
+        dues = rounds.dues(seen.world, plan, order.rules, self.patience, seen.asked)
+        return RoundPlan(plan=plan, dues=dues, sentence=sentence)
+
+    def entry(self, seen: Seen, plan: RoundPlan) -> Entry | None:
+        """Tell what is done; nothing when that is nothing."""
+        return journalled.entry(seen.world, self.patience, plan.sentence, plan.done)
+
+    def apply(self, seen: Seen, plan: RoundPlan) -> None:
+        """Keep what is meant, do it side by side, and keep what came of it."""
+        with self._memory.database.transaction():
+            self._memory.nodes.replace(_after(seen.world.kept, plan.dues))
+            self._memory.forget_asked(seen.asked)
+        done = self._do(plan.dues)
+        after = [one for one in _after(seen.world.kept, done) if one.state is not NodeState.GONE]
+        changes = [(one.before, one.node) for one in done]
+        self._note(seen, after, changes, is_changed=bool(plan.plan.add or plan.plan.remove))
+        _tell(changes)
+
+    def _do(self, dues: Sequence[Due]) -> tuple[Due, ...]:
+        """Do what is due of several nodes at once; one that fails stays as it was meant."""
+        with ThreadPoolExecutor(AT_ONCE, "node") as threads:
+            return tuple(threads.map(self._try, dues))
+
+    def _try(self, due: Due) -> Due:
+        try:
+            return replace(due, node=self._acts.do(due))
+        except GridbridgeError as error:
+            act = due.act.value if due.act else ""
+            _log.warning("event=not_done node=%s act=%s why=%r", due.node.name, act, str(error))
+            return due
+
+    def _machines(self) -> Mapping[str, tuple[Machine, ...]]:
+        """Return the machines by pool, without the pools whose provider gave no whole list."""
+        with ThreadPoolExecutor(AT_ONCE, "provider") as threads:
+            lists = threads.map(self._listed, self._providers.items())
+            return {pool: some for pool, some in lists if some is not None}
+
+    def _listed(self, one: tuple[str, Provider]) -> tuple[str, tuple[Machine, ...] | None]:
+        pool, provider = one
+        try:
+            return pool, provider.machines()
+        except GridbridgeError as error:
+            _log.warning("event=no_list pool=%s why=%r", pool, str(error))
+            return pool, None
+
+    def _possible(self, plan: Plan, world: World) -> Plan:
+        """Drop from a plan what can't be done: nodes of a pool that nobody makes, or is silent."""
+        if plan.add and plan.pool not in world.machines:
+            _log.warning("event=no_pool pool=%s nodes=%s", plan.pool, plan.add)
+            return replace(plan, add=0)
+        return plan
+
+    def _note(
+        self,
+        seen: Seen,
+        after: Sequence[Owned],
+        changes: Sequence[tuple[Owned | None, Owned]],
+        *,
+        is_changed: bool,
+    ) -> None:
+        now = seen.world.now
+        records = rounds.learnt(self._memory.records(), changes, now)
+        changed = now if is_changed else self._memory.last_change()
+        with self._memory.database.transaction():
+            self._memory.nodes.replace(one for one in after if one.state is not NodeState.GONE)
+            self._memory.keep_records(records)
+            self._memory.keep_eligible(seen.situation.eligible_since)
+            self._memory.note_round(now, changed, self._spent(seen))
+
+    def _spent(self, seen: Seen) -> float:
+        """Return what nodes have cost this month, with what they cost since the last round."""
+        before, now = self._memory.last_round(), seen.world.now
+        passed_s = max(0.0, (now - before).total_seconds()) if before else 0.0
+        cost = sum(
+            price_at(self._order.pools[one.pool], seen.situation.local_now)
+            for one in seen.world.kept
+            if one.machine and one.state.is_there and one.pool in self._order.pools
+        )
+        return self._memory.spent(now) + cost * passed_s / HOUR_S
+
+
+def _able(seen: Situation) -> list[int]:
+    return [job for one in seen.cell.waiting if one.can_start for job in one.jobs]
+
+
+def _after(kept: Sequence[Owned], dues: Sequence[Due]) -> list[Owned]:
+    """Return the nodes that are kept once these dues are: changed ones in place of those before."""
+    touched = {one.before for one in dues}
+    left = [one for one in kept if one not in touched]
+    return left + [one.node for one in dues if not one.is_over]
+
+
+def _tell(changes: Sequence[tuple[Owned | None, Owned]]) -> None:
+    """Log what became of nodes."""
+    for before, node in changes:
+        if before is None or (before.state, before.cause) != (node.state, node.cause):
+            level = logging.WARNING if node.cause.is_boot_failure else logging.INFO
+            words = f" why={str(node.cause)!r}" if node.cause is not Cause.NONE else ""
+            _log.log(level, "event=node name=%s state=%s%s", node.name, node.state.value, words)

@@ -1,0 +1,314 @@
+"""A cloud and a cell for rounds of the balancer: both obey, lie, lose answers and die on demand.
+
+They keep what the rules are about: which task was killed, how many nodes there ever were, and what
+is paid for. The clock is theirs.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from random import Random
+
+from gridbridge.apply.elastic.acts import Acts
+from gridbridge.errors import CommandFailed, NoCapacity, NotGranted, NotReached
+from gridbridge.model.elastic.cell import CellSeen, Host, Waiting
+from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, LeaveStep
+from gridbridge.model.elastic.machines import Machine, MachineState
+from gridbridge.model.elastic.plan import Rules, Situation
+from gridbridge.model.elastic.sections import Balance, Demand, Pool
+from gridbridge.services.cycle import once
+from gridbridge.services.elastic.acting import Balancer, Order, RoundPlan
+from gridbridge.services.elastic.memory import Memory
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from tests.decisions.elastic.cells import MASTER, NOON, instance, waiting
+
+CLUSTER = "alpha"
+POOL = "usual"
+SLOTS = 2
+BOOT_S = 90
+OTHERS = Machine(
+    id="theirs", name="alpha-n9", state=MachineState.RUNNING, tags={"gridbridge": "beta"}
+)
+
+
+class Killed(BaseException):
+    """The program is ended here, as by kill -9."""
+
+
+@dataclass
+class Trouble:
+    """What goes wrong; each call asks once."""
+
+    random: Random = field(default_factory=Random)
+    kills: float = 0.0  # of calls, as the next ones
+    lost: float = 0.0  # done, but the answer never comes
+    refused: float = 0.0
+    never_boots: float = 0.0
+    lies: float = 0.0
+
+    def may_end(self) -> None:
+        """Be a place at which the program may be killed."""
+        if self.random.random() < self.kills:
+            raise Killed
+
+    def strikes(self, rate: float) -> bool:
+        """Say whether a fault strikes now."""
+        return self.random.random() < rate
+
+
+@dataclass
+class Cloud:
+    """A provider."""
+
+    world: "World"
+    trouble: Trouble
+    capacity: int = 9
+    is_silent: bool = False  # its list does not come
+    made: dict[str, Machine] = field(default_factory=dict)
+    boots: dict[str, datetime] = field(default_factory=dict)
+    asked: int = 0
+    most: int = 0
+
+    def create(self, name: str, tags: Mapping[str, str]) -> Machine:
+        """Make a machine that boots."""
+        self.trouble.may_end()
+        self.asked += 1
+        if self.trouble.strikes(self.trouble.refused):
+            raise NotGranted("later")
+        if len(self.made) >= self.capacity:
+            raise NoCapacity("none left")
+        machine = Machine(
+            id=f"m-{self.asked}",
+            name=name,
+            state=MachineState.PENDING,
+            tags=dict(tags),
+            created=self.world.now,
+        )
+        if self.trouble.strikes(self.trouble.lies):
+            return machine
+        self.made[machine.id] = machine
+        self.most = max(self.most, len(self.made))
+        never = self.trouble.strikes(self.trouble.never_boots)
+        self.boots[machine.id] = self.world.now + timedelta(days=99 if never else 0, seconds=BOOT_S)
+        self.trouble.may_end()
+        if self.trouble.strikes(self.trouble.lost):
+            raise NotGranted("no answer")
+        return machine
+
+    def destroy(self, machine: Machine) -> None:
+        """Take a machine away, whatever runs there."""
+        self.trouble.may_end()
+        assert machine.id != OTHERS.id
+        gone = self.made.pop(machine.id, None)
+        if gone:
+            self.world.cut(gone)
+        if self.trouble.strikes(self.trouble.lost):
+            raise NotGranted("no answer")
+
+    def machines(self) -> tuple[Machine, ...]:
+        """Return what there is, with somebody else's."""
+        self.trouble.may_end()
+        if self.is_silent:
+            raise NotGranted("no answer")
+        return (*(self._now(one) for one in self.made.values()), OTHERS)
+
+    def start(self, machine: Machine) -> None:
+        """Nobody asks for it here."""
+        raise AssertionError(machine)
+
+    def stop(self, machine: Machine) -> None:
+        """Nobody asks for it here."""
+        raise AssertionError(machine)
+
+    def _now(self, machine: Machine) -> Machine:
+        if self.world.now < self.boots[machine.id]:
+            return machine
+        return replace(machine, state=MachineState.RUNNING, address=f"10.0.0.{machine.id[2:]}")
+
+
+@dataclass
+class HostThere:
+    """A host of the cell: who it is, whether it takes tasks, and until when each of them runs."""
+
+    address: str
+    is_open: bool = False
+    ends: list[datetime] = field(default_factory=list)
+    is_silent: bool = False
+
+
+@dataclass
+class Cell:
+    """A cell with a queue of tasks, and its membership."""
+
+    world: "World"
+    trouble: Trouble
+    hosts: dict[str, HostThere] = field(default_factory=dict)
+    waits: list[timedelta] = field(default_factory=list)  # how long each task will run
+    slips_in: bool = False  # a task starts between a plan and the look before a removal
+    ended: int = 0
+    killed: int = 0
+
+    def join(self, node: Joining) -> JoinStep:
+        """Make it a host by one step after the other."""
+        self.trouble.may_end()
+        if not any(one.address == node.address for one in self.world.cloud.machines()):
+            raise NotReached(("ssh",), 255)
+        if node.name not in self.hosts:
+            self.hosts[node.name] = HostThere(address=node.address)
+            return JoinStep.ADMITTED
+        self.trouble.may_end()
+        self.hosts[node.name].is_open = True
+        return JoinStep.JOINED
+
+    def close(self, host: str) -> None:
+        """Let nothing start there; before that comes, a task may."""
+        self.trouble.may_end()
+        if host not in self.hosts:
+            return
+        if self.slips_in and self.hosts[host].is_open:
+            self.slips_in = False
+            self.hosts[host].ends.append(self.world.now + timedelta(minutes=9))
+        self.hosts[host].is_open = False
+
+    def open(self, host: str) -> None:
+        """Let tasks start there."""
+        self.trouble.may_end()
+        self.hosts[host].is_open = True
+
+    def look(self, host: str) -> Idleness:
+        """Tell of a host."""
+        self.trouble.may_end()
+        if host not in self.hosts:
+            return Idleness(is_idle=True, is_closed=True, is_listed=False)
+        found = self.hosts[host]
+        return Idleness(is_idle=not found.ends, is_closed=not found.is_open)
+
+    def leave(self, host: str, *, is_dead: bool) -> LeaveStep:
+        """Forget a host, which has to be idle unless it is dead."""
+        self.trouble.may_end()
+        del is_dead
+        found = self.hosts.get(host)
+        if found and found.ends and not found.is_silent:
+            raise CommandFailed(("qconf",), 1, stderr=b"still referenced")
+        self.hosts.pop(host, None)
+        self.trouble.may_end()
+        return LeaveStep.LEFT
+
+    def situation(self) -> Situation:
+        """Return what qstat and qhost show."""
+        instances = [instance(MASTER, slots=0)]
+        for name, host in sorted(self.hosts.items()):
+            state = "au" if host.is_silent else "" if host.is_open else "d"
+            instances.append(instance(name, [1] * len(host.ends), slots=SLOTS, state=state))
+        wait = [waiting(1, tasks=len(self.waits))] if self.waits else []
+        names = [MASTER, *self.hosts]
+        return Situation(
+            now=self.world.now,
+            cell=CellSeen(
+                hosts=tuple(Host(name=name, load=0.1) for name in names),
+                instances=tuple(instances),
+                waiting=tuple(_since(one, self.world.now) for one in wait),
+            ),
+            master=MASTER,
+        )
+
+    def schedule(self) -> None:
+        """End what is over, and start what waits where there is room."""
+        for host in self.hosts.values():
+            over = [end for end in host.ends if end <= self.world.now and not host.is_silent]
+            self.ended += len(over)
+            host.ends = [end for end in host.ends if end not in over]
+            while self.waits and host.is_open and not host.is_silent and len(host.ends) < SLOTS:
+                host.ends.append(self.world.now + self.waits.pop(0))
+
+
+def _since(one: Waiting, now: datetime) -> Waiting:
+    return replace(one, first_since=now, oldest_since=now)
+
+
+class World:
+    """All of it, and the balancer, which begins anew after each kill."""
+
+    def __init__(self, folder: Path, trouble: Trouble, **limits: object) -> None:
+        self.now = NOON
+        self.trouble = trouble
+        self.cloud = Cloud(self, trouble)
+        self.cell = Cell(self, trouble)
+        self.folder = folder
+        self.limits: dict[str, object] = {"max_nodes": 5, "min_nodes": 1, **limits}
+        self.told: list[str] = []
+        self._database: Database | None = None
+
+    def order(self) -> Order:
+        """Return by what it is balanced."""
+        rules = Balance(policy=Rules.DEMAND, **self.limits)  # type: ignore[arg-type]  # a test's
+        demand = Demand(idle_timeout_s=120, shrink_pause_s=0, boot_timeout_s=600, retry_s=300)
+        pools = {POOL: Pool(slots=SLOTS, provider="cloud", boot_s=60)}
+        return Order(cluster=CLUSTER, rules=rules, demand=demand, pools=pools)
+
+    def cut(self, machine: Machine) -> None:
+        """Have a machine's host silent for ever; tasks that ran there are killed."""
+        host = self.cell.hosts.get(machine.name)
+        if host and host.address == f"10.0.0.{machine.id[2:]}":
+            self.cell.killed += len(host.ends)
+            host.ends, host.is_silent = [], True
+
+    def round(self) -> RoundPlan | None:
+        """Do a round as cron would, with what is kept; None: the program was killed."""
+        order = self.order()
+        clock = Clock(lambda: self.now.timestamp(), lambda: self.now.timestamp())
+        acts = Acts(
+            cluster=CLUSTER,
+            pools=order.pools,
+            providers={POOL: self.cloud},
+            membership=self.cell,
+            now=lambda: self.now,
+        )
+        memory = Memory(self.database())
+        balancer = Balancer(order, memory, clock, self.cell.situation, {POOL: self.cloud}, acts)
+        try:
+            return once(balancer, self.told.append)
+        except Killed:
+            self.lose_memory()
+            return None
+
+    def database(self) -> Database:
+        """Return the state file, open."""
+        if self._database is None:
+            self._database = Database.open(f"sqlite:////{self.folder}/state.db")
+        return self._database
+
+    def lose_memory(self) -> None:
+        """Have the next round open the state file anew."""
+        self.database().close()
+        self._database = None
+
+    def minutes(self, count: int, before: Callable[[], None] = lambda: None) -> None:
+        """Let minutes pass, each with a round."""
+        for _ in range(count):
+            self.cell.schedule()
+            before()
+            self.round()
+            self.now += timedelta(minutes=1)
+
+    def nodes(self) -> dict[str, str]:
+        """Return the states of the nodes that are kept."""
+        return {one.name: one.state.value for one in Memory(self.database()).nodes.all()}
+
+    def running(self) -> int:
+        """Return how many tasks run."""
+        return sum(len(one.ends) for one in self.cell.hosts.values())
+
+    def quiet(self) -> None:
+        """Let nothing go wrong any more."""
+        quiet = Trouble(random=self.trouble.random)
+        self.trouble = self.cloud.trouble = self.cell.trouble = quiet
+        self.cell.slips_in = False
+
+    def round_sentence(self) -> str:
+        """Return what a round says of its plan."""
+        plan = self.round()
+        assert plan
+        return plan.sentence
