@@ -206,12 +206,25 @@ def test_a_machine_that_ended_is_gone_and_a_stopping_one_is_stopped(ec2: Ec2) ->
     ],
 )
 def test_an_error_code_is_later_or_no_capacity_or_a_failure(
-    ec2: Ec2, gate: Gate, code: str, expected: type[Exception]
+    code: str, expected: type[Exception]
 ) -> None:
     assert kind_of(code) is expected
-    gate.refusals["RunInstances"] = code or "Strange"
 
-    with pytest.raises(expected, match=f"^ec2 create: .*words of {code or 'Strange'}$"):
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("MaxSpotInstanceCountExceeded", NoCapacity),
+        ("Unavailable", NotGranted),
+        ("InvalidParameterValue", ProviderFailed),
+    ],
+)
+def test_an_error_is_told_in_the_clouds_words(
+    ec2: Ec2, gate: Gate, code: str, expected: type[Exception]
+) -> None:
+    gate.refusals["RunInstances"] = code
+
+    with pytest.raises(expected, match=f"^ec2 create: .*words of {code}$"):
         ec2().create("alpha-n7", TAGS)
 
 
