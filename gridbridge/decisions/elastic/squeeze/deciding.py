@@ -111,8 +111,27 @@ def _suffices(
 ) -> bool:
     """Whether all instances end on nodes that are online, and each node keeps the reserve."""
     tried = found.switched(nodes, to_online=to_online)
+    if not _may_suffice(tried, reserve):
+        return False
     balance(tried)
     return all(tried.is_online[primary] for primary, _ in tried.homes) and has_room(tried, reserve)
+
+
+def _may_suffice(tried: Placement, reserve: Burden) -> bool:
+    """Return whether all nodes together have the room, which saves balancing where they don't.
+
+    Moves don't change how much all instances take together, and end on online nodes alone.
+    """
+    movable = set(tried.movable)
+    if any(
+        not tried.is_online[primary] and one not in movable
+        for one, (primary, _) in enumerate(tried.homes)
+    ):
+        return False
+    online = [tried.sites[node] for node in tried.online]
+    live_mem = sum(load.live_mem for load in tried.loads)
+    room = sum(site.room for site in online)
+    return room - live_mem > len(online) * reserve.live_mem or not online
 
 
 def _afterwards(cluster: Cluster, end: Placement) -> Cluster:

@@ -33,6 +33,7 @@ class Placement:
     loads: list[Load]
     figures: list[Figures]
     is_online: list[bool]
+    has_pairs: bool  # some node has a location where instances exclude each other
 
     @property
     def online(self) -> tuple[int, ...]:
@@ -55,16 +56,16 @@ class Placement:
 
     def score(self, changed: Mapping[int, Load]) -> float:
         """Return the score with these nodes' loads instead of theirs."""
-        online = self.online
-        loads = {node: changed.get(node, self.loads[node]) for node in range(len(self.loads))}
-        figures = [
-            figures_of(self.sites[node], changed[node]) if node in changed else self.figures[node]
-            for node in online
-        ]
-        offline = [load for node, load in loads.items() if not self.is_online[node]]
+        figures, offline = [], []
         pairs: Counter[tuple[str, str]] = Counter()
-        for node in online:
-            pairs.update(loads[node].pairs)
+        for node, is_online in enumerate(self.is_online):
+            load = changed.get(node)
+            if not is_online:
+                offline.append(load or self.loads[node])
+                continue
+            figures.append(figures_of(self.sites[node], load) if load else self.figures[node])
+            if self.has_pairs:
+                pairs.update((load or self.loads[node]).pairs)
         return score(figures, offline, pairs)
 
     def apply(self, instance: int, home: tuple[int, int], changed: Changed) -> None:
@@ -105,22 +106,21 @@ def place(cluster: Cluster) -> Placement:
         loads=loads,
         figures=[figures_of(site, load) for site, load in zip(known, loads, strict=True)],
         is_online=[not node.is_offline for node in cluster.nodes],
+        has_pairs=any(one.tags for one in asked) and any(site.locations for site in known),
     )
 
 
 def possible(
     at: Placement, instance: int, online: tuple[int, ...]
 ) -> Iterator[tuple[Kind, int, tuple[int, int], Changed]]:
-    """All moves of an instance that can be, in hbal's order: kind, target, new home, new loads."""
+    """Yield all moves of a mirrored instance, in hbal's order: kind, target, home and loads."""
     primary, secondary = at.homes[instance]
-    targets = [node for node in online if node not in (primary, secondary)]
-    if instance not in at.mirrored:
-        yield from _to_any(at, instance, targets)
-        return
-    has_secondary = secondary != NO_NODE and at.is_online[secondary]
+    has_secondary = at.is_online[secondary]
     if has_secondary and (done := _failover(at, instance)):
         yield Kind.FAILOVER, NO_NODE, (secondary, primary), done
-    for target in targets:
+    for target in online:
+        if target in (primary, secondary):
+            continue
         if done := _replace_secondary(at, instance, target):
             yield Kind.REPLACE_SECONDARY, target, (primary, target), done
         if done := _replace_and_failover(at, instance, target):
@@ -131,19 +131,19 @@ def possible(
             yield Kind.FAILOVER_AND_REPLACE, target, (secondary, target), done
 
 
-def _to_any(
-    at: Placement, instance: int, targets: list[int]
-) -> Iterator[tuple[Kind, int, tuple[int, int], Changed]]:
-    primary, secondary = at.homes[instance]
-    burden, source = at.burdens[instance], at.sites[primary]
-    without = without_primary(source, at.loads[primary], burden)
-    is_forced = not at.is_online[primary]
-    for target in targets:
-        site = at.sites[target]
-        if takes_from(source, site) and (
-            load := with_primary(site, at.loads[target], burden, is_forced=is_forced)
-        ):
-            yield Kind.TO_ANY, target, (target, secondary), {primary: without, target: load}
+def moved_to_any(at: Placement, instance: int, target: int) -> Changed:
+    """Return the loads after an instance that every node can have went to one that can take it."""
+    primary, _ = at.homes[instance]
+    burden = at.burdens[instance]
+    taken = with_primary(
+        at.sites[target], at.loads[target], burden, is_forced=not at.is_online[primary]
+    )
+    if taken is None:
+        return {}
+    return {
+        primary: without_primary(at.sites[primary], at.loads[primary], burden),
+        target: taken,
+    }
 
 
 def _failover(at: Placement, instance: int) -> Changed | None:
@@ -187,7 +187,7 @@ def _replace_secondary(at: Placement, instance: int, target: int) -> Changed | N
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     site_p = at.sites[old_p]
     new = at.burden_at(instance, old_p, target)
-    is_forced = old_s != NO_NODE and not at.is_online[old_s]
+    is_forced = not at.is_online[old_s]
     new_s = with_secondary(at.sites[target], at.loads[target], new, old_p, is_forced=is_forced)
     if new_s is None:
         return None
