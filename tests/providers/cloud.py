@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from urllib.parse import parse_qs
 
 HERE = "127.0.0.1"
@@ -31,6 +31,8 @@ class Gate:
     refusals: dict[str, str] = field(default_factory=dict)  # error codes by action, * for all
     consoles: dict[str, str] = field(default_factory=dict)  # what machines printed, by their ids
     loses: set[str] = field(default_factory=set)  # actions whose next answer is lost
+    hangs: bool = False  # no answer comes while the gate is open
+    closing: Event = field(default_factory=Event)
     seen: Counter[str] = field(default_factory=Counter)
     answers: dict[str, bytes] = field(default_factory=dict)  # by client token
     has_latest: bool = True  # machines whose console is shown while it is written
@@ -46,6 +48,9 @@ class Gate:
         asked = {key: values[0] for key, values in parse_qs(body.decode()).items()}
         action = asked["Action"]
         self.seen[action] += 1
+        if self.hangs:
+            self.closing.wait(LIMIT_S)
+            return None
         if code := self.refusals.get(action) or self.refusals.get("*"):
             return 400, error(code)
         if action == "GetConsoleOutput":
@@ -139,6 +144,7 @@ def opened(moto: int) -> Iterator[Gate]:
         try:
             yield gate
         finally:
+            gate.closing.set()
             server.shutdown()
             serving.join()
 

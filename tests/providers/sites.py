@@ -15,4 +15,3 @@ class Site:
     provider: Provider
     be_full: Callable[[], None]  # no machine of that kind is left
     be_busy: Callable[[], None]  # every call is to be repeated later
-    has_standby: bool = True

@@ -226,6 +226,17 @@ def test_an_error_is_told_in_the_clouds_words(
 
     with pytest.raises(expected, match=f"^ec2 create: .*words of {code}$"):
         ec2().create("alpha-n7", TAGS)
+    assert 1 == gate.seen["RunInstances"]
+
+
+def test_a_cloud_that_does_not_answer_is_left_at_the_limit(ec2: Ec2, gate: Gate) -> None:
+    """Once: a second try within the call would double the limit."""
+    impatient = module.made(replace(ec2().section, timeout_s=1), Pool(), "alpha")
+    gate.hangs = True
+
+    with pytest.raises(NotGranted, match="ec2 list: Read timeout"):
+        impatient.machines()
+    assert 1 == gate.seen["DescribeInstances"]
 
 
 def test_a_cloud_that_is_not_reached_is_asked_later(ec2: Ec2, gate: Gate) -> None:

@@ -1,0 +1,72 @@
+"""Whatever a provider prints, it is machines or it is refused; nothing else comes of it."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.machines import Machine
+from gridbridge.providers import reading
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
+NODES: list[dict[str, Any]] = [
+    {
+        "id": f"r-{number}",
+        "name": f"alpha-n{number}",
+        "address": f"10.0.0.{number}",
+        "state": "running",
+        "tags": {"gridbridge": "alpha"},
+        "host_key": KEY,
+        "created": "2026-05-04T09:00:00Z",
+    }
+    for number in range(1, 3)
+]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def read(raw: bytes) -> tuple[tuple[Machine, ...], str]:
+    """Return machines, or why there are none."""
+    try:
+        return reading.machines(raw), ""
+    except ParseError as error:
+        return (), str(error)
+
+
+def test_a_list_that_is_cut_off_anywhere_is_refused() -> None:
+    raw = json.dumps(NODES).encode()
+    assert 2 == len(reading.machines(raw))
+
+    for end in range(len(raw)):
+        with pytest.raises(ParseError):
+            reading.machines(raw[:end])
+
+
+@given(st.sampled_from(sorted(NODES[0])), JSON)
+def test_any_value_of_any_key_is_right_or_refused(key: str, value: Any) -> None:
+    """What is right can't put a line of its own into a file of root's."""
+    nodes = [{**NODES[0], key: value}, NODES[1]]
+
+    found, why = read(json.dumps(nodes).encode())
+
+    assert len(found) == (0 if why else 2)
+    assert why.isprintable()
+    for one in found:
+        texts = (one.id, one.name, one.address, one.host_key, *one.tags, *one.tags.values())
+        assert all(text.isprintable() for text in texts)
+
+
+@given(st.binary())
+def test_any_bytes_are_refused_or_an_empty_list(raw: bytes) -> None:
+    found, why = read(raw)
+
+    assert () == found
+    assert why or b"[]" == b"".join(raw.split())
