@@ -2,6 +2,7 @@
 
 One job is deleted and one suspended on the way. A live table shows every job and where it runs;
 without a terminal each change is a line. Then a campaign fills three clusters (lab/campaign.py).
+A part by itself has alpha grow with its queue (lab/elastic.py).
 As root it plays in the lab, else with `--embedded` on embedded clusters (lab/apart).
 Exit status: 0, 1 if anything went wrong, 2 if it can't begin.
 """
@@ -15,10 +16,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import campaign
+import elastic
 from grids import Folders, Grid, Lab, Report, Row
 from screen import Screen
 from stages import FoldersStage, LabStage
 
+PARTS = ("transfer", "campaign", "elastic")
 JOBS = 12
 HOME_SLOTS = 4
 LIMIT_S = 180
@@ -75,6 +78,8 @@ class Plot:
 def main() -> int:
     """Play what is asked for and return the exit status."""
     chosen = _options().parse_args()
+    if chosen.part == "elastic":
+        return _elastic(is_embedded=chosen.embedded)
     if not chosen.embedded and os.getuid() != 0:
         print(NEEDS, file=sys.stderr)
         return 2
@@ -87,10 +92,17 @@ def main() -> int:
     return max(statuses)
 
 
+def _elastic(*, is_embedded: bool) -> int:
+    if is_embedded or os.getuid() != 0:
+        print(elastic.NEEDS, file=sys.stderr)
+        return 2
+    return elastic.play()
+
+
 def _options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--embedded", action="store_true", help="on embedded clusters")
-    options.add_argument("--part", choices=("transfer", "campaign"), help="this part alone")
+    options.add_argument("--part", choices=PARTS, help="this part alone")
     options.add_argument("--tasks", type=int, default=campaign.TASKS, help="of the campaign")
     return options
 

@@ -100,46 +100,46 @@ class LabStage:
     @contextmanager
     def quick_cycles(self, may_wait: Mapping[str, int]) -> Iterator[None]:
         """Change the lab's configuration, and put it back."""
-        _sh(f"[ ! -e {KEPT} ] || mv {KEPT} {TOML}; cp -p {TOML} {KEPT}; {STOP}; {SETUP} --apply")
+        sh(f"[ ! -e {KEPT} ] || mv {KEPT} {TOML}; cp -p {TOML} {KEPT}; {STOP}; {SETUP} --apply")
         try:
-            new = _quick(_sh(f"cat {TOML}"), may_wait)
-            _sh(f"cat >{TOML}.new && mv {TOML}.new {TOML}; {START}", stdin=new)
+            new = _quick(sh(f"cat {TOML}"), may_wait)
+            sh(f"cat >{TOML}.new && mv {TOML}.new {TOML}; {START}", stdin=new)
             yield
         finally:
-            _sh(f"{HEAL} 2>/dev/null; {STOP}; mv {KEPT} {TOML}; {SETUP} --remove --apply; {START}")
+            sh(f"{HEAL} 2>/dev/null; {STOP}; mv {KEPT} {TOML}; {SETUP} --remove --apply; {START}")
 
     def run(self, script: str, stdin: str = "") -> str:
         """Run it as alice on the transfer host."""
-        return _sh(f"BIN=; {script}", user="alice", stdin=stdin)
+        return sh(f"BIN=; {script}", user="alice", stdin=stdin)
 
     def fill(self) -> None:
         """Submit by qsub and oarsub."""
-        _sh(ORDINARY, user="bob")
-        _sh(OAR_JOB, host=GAMMA, user="bo_gamma")
+        sh(ORDINARY, user="bob")
+        sh(OAR_JOB, host=GAMMA, user="bo_gamma")
 
     def submit_wide(self) -> str:
         """Submit by qsub."""
-        return _sh(PARALLEL, host=BETA, user="bob").strip()
+        return sh(PARALLEL, host=BETA, user="bob").strip()
 
     def has_begun(self, job: str) -> bool:
         """Ask qstat."""
-        rows = (line.split() for line in _sh("qstat -u bob", host=BETA).splitlines())
+        rows = (line.split() for line in sh("qstat -u bob", host=BETA).splitlines())
         return job not in [row[0] for row in rows if row and (len(row) < 5 or row[4] == "qw")]
 
     def cut(self) -> None:
         """Leave alpha's host without a way there."""
-        _sh(CUT)
+        sh(CUT)
 
     def heal(self) -> None:
         """Give it the way back."""
-        _sh(HEAL)
+        sh(HEAL)
 
     def picture(self, number: int) -> Path:
         """Draw it there and bring the file to this machine."""
         name = f"/tmp/demo-{number}.png"
-        _sh(f"gridstat {number} --plot {name}", user="alice")
+        sh(f"gridstat {number} --plot {name}", user="alice")
         PICTURE.parent.mkdir(exist_ok=True)
-        PICTURE.write_bytes(_run(HOST, "root", f"cat {name} && rm {name}", b""))
+        PICTURE.write_bytes(run(HOST, "root", f"cat {name} && rm {name}", b""))
         return PICTURE
 
 
@@ -227,11 +227,13 @@ def _embedded(cluster: str, *words: str, stdin: str = "") -> str:
     return _output((*EMBEDDED, f"{FOLDERS}/{cluster}", *words), stdin.encode()).decode()
 
 
-def _sh(script: str, *, host: str = HOST, user: str = "root", stdin: str = "") -> str:
-    return _run(host, user, script, stdin.encode()).decode()
+def sh(script: str, *, host: str = HOST, user: str = "root", stdin: str = "") -> str:
+    """Run a script on a host of the lab; return its output."""
+    return run(host, user, script, stdin.encode()).decode()
 
 
-def _run(host: str, user: str, script: str, stdin: bytes) -> bytes:
+def run(host: str, user: str, script: str, stdin: bytes) -> bytes:
+    """Run a script on a host of the lab; return its output, whatever it is."""
     return _output((LAB, "on", host, "-u", user, "--", "sh", "-c", script), stdin)
 
 

@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from gridbridge import config
 from tests.docs.console import ROOT
 
 LIMIT_S = 240  # of both parts
@@ -212,3 +213,66 @@ def test_a_plot_that_did_not_happen_is_wrong(demo: ModuleType) -> None:
         "0 of 12 jobs crossed: some should, and some not",
         "no two jobs were seen running at beta: none was deleted or suspended",
     ]
+
+
+def test_the_elastic_part_without_root_says_what_it_needs(
+    demo: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`make demo PART=elastic` asks for embedded clusters then."""
+    monkeypatch.setattr(sys, "argv", ["demo.py", "--embedded", "--part", "elastic"])
+
+    assert demo.main() == 2
+    assert "This part of the demo needs root" in capsys.readouterr().err
+
+
+LISTED = """\
+job-ID  prior   name  user   state submit/start at     queue          slots ja-task-ID
+--------------------------------------------------------------------------------------
+      7 0.55500 sleep alice  r     05/04/2026 09:00:01 all.q@alpha-n1     1 1
+      7 0.55500 sleep alice  t     05/04/2026 09:00:01 all.q@alpha-n3     1 2
+      7 0.00000 sleep alice  qw    05/04/2026 09:00:00                    1 3
+      8 0.00000 sleep alice  qw    05/04/2026 09:00:00                    1
+===
+queuename                      qtype resv/used/tot. load_avg arch          states
+---------------------------------------------------------------------------------
+all.q@alpha-n1                 BIP   0/1/2          0.10     lx-amd64
+---------------------------------------------------------------------------------
+all.q@alpha-n3                 BIP   0/1/2          0.10     lx-amd64
+---------------------------------------------------------------------------------
+all.q@alpha-n4                 BIP   0/0/2          -NA-     lx-amd64      d
+"""
+
+
+def test_a_look_at_alpha_counts_its_tasks_and_the_hosts_that_work(demo: ModuleType) -> None:
+    found = demo.elastic.look(LISTED, "7")
+
+    assert (found.waiting, found.running, found.hosts) == (1, 2, 2)
+
+
+def test_alpha_that_did_not_grow_is_wrong(demo: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "picture").write_bytes(b"")
+    story = demo.elastic.Story(most_hosts=2, fewest_after=2)
+    ends = [("alpha-n1", "0")] * 29 + [("alpha-n3", "137")]
+
+    assert demo.elastic.faults(story, ends, tmp_path / "picture") == [
+        "alpha had 2 hosts at most, not 5",
+        "tasks did not end well at alpha-n3",
+        "there is no picture",
+    ]
+
+
+def test_all_that_alpha_should_do_is_right(demo: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "picture").write_bytes(b"\x89PNG")
+    story = demo.elastic.Story(most_hosts=5, fewest_after=2)
+
+    assert demo.elastic.faults(story, [("alpha-n1", "0")] * 30, tmp_path / "picture") == []
+
+
+def test_the_elastic_parts_sections_take_the_place_of_the_sites(demo: ModuleType) -> None:
+    """And what results is a configuration that gridbridge takes."""
+    usual = (ROOT / "conf/gridbridge.toml").read_text()
+    own = usual + "[pool.usual]\nslots = 9\n"
+    policy = config.parse("demo.toml", demo.elastic.with_sections(own).encode())
+
+    assert policy.balance.max_nodes == demo.elastic.MOST + 1
+    assert (list(policy.pools), policy.pools["demo"].provider) == (["demo"], "lab")

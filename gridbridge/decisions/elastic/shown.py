@@ -1,10 +1,12 @@
 """What a round shows everybody, made from the one before it: counters go on from there."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import Cause, Owned
 from gridbridge.model.elastic.plan import Plan, Situation
 from gridbridge.model.elastic.seeing import (
     ShownBalance,
@@ -13,6 +15,8 @@ from gridbridge.model.elastic.seeing import (
     ShownRefusal,
     Statistics,
 )
+
+GIVEN_BACK = (NodeState.READY, NodeState.DRAINING, NodeState.REMOVING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +34,33 @@ class Done:
     failed: Mapping[str, int] = field(default_factory=dict)
 
 
+def counted(changes: Iterable[tuple[Owned | None, Owned]], so_far: Done) -> Done:
+    """Return what a round did with the nodes that came, went and failed in it, by pool.
+
+    A change is a node as it was, None for a new one, and as it is. A node comes when it is ready,
+    goes when its machine is given back, and fails once, when it gets the cause that ends it.
+    """
+    added, removed, failed = Counter[str](), Counter[str](), Counter[str]()
+    for before, node in changes:
+        was = before.state if before else None
+        added[node.pool] += node.state is NodeState.READY and was is NodeState.JOINING
+        is_lost = node.cause is Cause.VANISHED
+        removed[node.pool] += node.state is NodeState.GONE and was in GIVEN_BACK and not is_lost
+        is_new_cause = before is None or before.cause is not node.cause
+        failed[node.pool] += is_new_cause and _is_failure(node.cause)
+    return replace(so_far, added=+added, removed=+removed, failed=+failed)
+
+
+def _is_failure(cause: Cause) -> bool:
+    return cause.is_boot_failure or cause in (Cause.VANISHED, Cause.SILENT)
+
+
 def after(
     before: ShownBalance | None,
     cluster: str,
     seen: Situation,
     plan: Plan,
-    counted: Statistics,
+    numbers: Statistics,
     done: Done,
 ) -> ShownBalance:
     """Return what is shown after a round that saw the whole cell."""
@@ -50,7 +75,7 @@ def after(
         sentence=done.sentence,
         is_acting=done.is_acting,
         rounds=last.rounds + 1,
-        statistics=counted,
+        statistics=numbers,
         wanted_slots=figures.wanted,
         free_slots=figures.free,
         longest_wait_s=figures.waited_s,

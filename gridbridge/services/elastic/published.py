@@ -22,15 +22,15 @@ def after_round(
     cluster: str,
     seen: Situation,
     plan: Plan,
-    counted: Statistics,
+    numbers: Statistics,
     done: Done,
     folder: str = BALANCE_PUBLISHED,
 ) -> None:
     """Publish a round that saw the whole cell; a file that can't be written is told in the log.
 
-    `counted` is what seeing.note returned.
+    `numbers` is what seeing.note returned, and `done` comes from decisions.elastic.shown.counted.
     """
-    _publish(lambda last: decided.after(last, cluster, seen, plan, counted, done), folder)
+    _publish(lambda last: decided.after(last, cluster, seen, plan, numbers, done), folder)
 
 
 def blind_round(

@@ -2,8 +2,12 @@
 
 from datetime import timedelta
 
-from gridbridge.decisions.elastic.shown import Done, after, blind
+import pytest
+
+from gridbridge.decisions.elastic.shown import Done, after, blind, counted
 from gridbridge.decisions.elastic.statistics import statistics
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import Cause, Owned
 from gridbridge.model.elastic.plan import Plan, Refusal, Refused, Situation, Verdict
 from gridbridge.model.elastic.seeing import (
     Ends,
@@ -85,3 +89,41 @@ def test_limits_are_those_of_the_hour_where_a_schedule_has_some() -> None:
     found = shown(None, Done(min_nodes=1, max_nodes=50))
 
     assert (found.min_nodes, found.max_nodes) == (FIGURES.least, FIGURES.most)
+
+
+def owned(state: NodeState, cause: Cause = Cause.NONE) -> Owned:
+    """Return a node of a pool."""
+    return Owned(name="n3", pool="usual", state=state, since=NOON, cause=cause)
+
+
+JOINING, READY = owned(NodeState.JOINING), owned(NodeState.READY)
+REMOVING = owned(NodeState.REMOVING, Cause.NOT_NEEDED)
+DEAD = owned(NodeState.REMOVING, Cause.NEVER_BOOTED)
+
+
+@pytest.mark.parametrize(
+    ("before", "node", "expected"),
+    [
+        (None, owned(NodeState.REQUESTED), (0, 0, 0)),
+        (JOINING, READY, (1, 0, 0)),
+        (READY, READY, (0, 0, 0)),
+        (READY, owned(NodeState.DRAINING, Cause.NOT_NEEDED), (0, 0, 0)),
+        (owned(NodeState.DRAINING), READY, (0, 0, 0)),
+        (REMOVING, owned(NodeState.GONE, Cause.NOT_NEEDED), (0, 1, 0)),
+        (owned(NodeState.BOOTING), DEAD, (0, 0, 1)),
+        (DEAD, owned(NodeState.GONE, Cause.NEVER_BOOTED), (0, 1, 0)),
+        (READY, owned(NodeState.GONE, Cause.VANISHED), (0, 0, 1)),
+        (owned(NodeState.REQUESTED), owned(NodeState.GONE, Cause.NO_CAPACITY), (0, 0, 0)),
+    ],
+    ids=[
+        *("asked for", "came", "stays", "drains", "opened again", "went"),
+        *("never booted", "went then", "vanished", "no capacity"),
+    ],
+)
+def test_a_node_comes_goes_and_fails_once(
+    before: Owned | None, node: Owned, expected: tuple[int, int, int]
+) -> None:
+    done = counted([(before, node)], Done())
+
+    found = tuple(each.get("usual", 0) for each in (done.added, done.removed, done.failed))
+    assert found == expected

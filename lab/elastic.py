@@ -1,0 +1,178 @@
+"""make demo PART=elastic: alpha's queue fills, alpha grows from two hosts to five, and shrinks.
+
+The balancer's rounds follow each other at once meanwhile, and nodes are given back after seconds;
+what that changes of gridbridge.toml is put back. The machines come from the lab's power service.
+"""
+
+import re
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stages import HOST, PICTURE, TOML, run, sh
+
+ACCOUNT = "gridbridge-admin"
+BALANCE = "/opt/gridbridge/bin/gridbridge-balance"
+KEPT = f"{TOML}.elastic"
+STATS, PLOTS = "/tmp/demo-elastic.csv", "/tmp/demo-elastic"
+ROUND = f"runuser -u {ACCOUNT} -- {BALANCE} --apply -D {STATS}"
+SHOWN = "num_hosts"  # the picture that is named
+PNG = b"\x89PNG"
+OWN, MOST = 2, 5  # hosts of alpha's queue
+TASKS, TASK_S = 30, 6
+LIMIT_S = 75
+LOOK_S = 0.5
+NONE = "no gridbridge-balance is installed in the lab: nothing was done"
+NEEDS = """\
+This part of the demo needs root on Debian 12, for its nodes are hosts of the lab, in namespaces of
+this machine; docs/lab.md says more. Nothing was done."""
+SECTIONS = f"""
+[balance]
+max_nodes = {MOST + 1}
+min_nodes = {OWN + 1}
+
+[demand]
+idle_timeout_s = 2.0
+shrink_pause_s = 0.0
+
+[pool.demo]
+provider = "lab"
+slots = 2
+boot_s = 5.0
+"""
+NEXT = """
+The lab stays up. Go on by hand:
+  lab/lab on alpha-master -- gridbridge balance plan
+  lab/lab on alpha-master -- gridbridge metrics
+  lab/lab nodes"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """Alpha as one look finds it."""
+
+    waiting: int  # tasks
+    running: int
+    hosts: int  # of its queue, that work
+
+
+@dataclass(slots=True, kw_only=True)
+class Story:
+    """What was seen on the way."""
+
+    most_hosts: int = 0
+    fewest_after: int | None = None  # once no task was left
+    failed: list[str] = field(default_factory=list)  # rounds
+
+
+def play() -> int:
+    """Play it in the lab; return the exit status."""
+    if sh(f"[ -x {BALANCE} ] || echo no"):
+        print(f"make demo: {NONE}", file=sys.stderr)
+        return 2
+    begun = time.monotonic()
+    _prepare()
+    try:
+        job = _submit()
+        story = _follow(job)
+        picture = _picture()
+    finally:
+        sh(f"mv {KEPT} {TOML}")
+    wrong = faults(story, _ends(job), picture)
+    for line in wrong:
+        print(f"WRONG: {line}")
+    print(f"{TASKS} tasks, {len(wrong)} wrong, {time.monotonic() - begun:.0f} s")
+    print(f"how many hosts there were when: {picture}")
+    print(NEXT)
+    return 1 if wrong else 0
+
+
+def with_sections(toml: str) -> str:
+    """Return a configuration with the demo's sections in the place of its own."""
+    kept = re.sub(r"(?ms)^\[(?:balance|demand|pool\.[^]]+)\]\n.*?(?=^\[|\Z)", "", toml)
+    return kept.rstrip("\n") + "\n" + SECTIONS
+
+
+def _prepare() -> None:
+    """Set the balancer up; what a killed demo has left is put back first."""
+    sh(f"[ ! -e {KEPT} ] || mv {KEPT} {TOML}; cp -p {TOML} {KEPT}; rm -rf {STATS} {PLOTS}")
+    sh(f"cat >{TOML}.new && mv {TOML}.new {TOML}", stdin=with_sections(sh(f"cat {TOML}")))
+    sh("gridbridge setup balance --apply")
+
+
+def _submit() -> str:
+    print(f"alice submits {TASKS} tasks of {TASK_S} s; alpha has {OWN} hosts, and may have {MOST}",
+          flush=True)  # fmt: skip
+    asked = f"qsub -terse -q all.q -t 1-{TASKS} -b y -o /dev/null -j y sleep {TASK_S}"
+    return sh(asked, user="alice").partition(".")[0]
+
+
+def _follow(job: str) -> Story:
+    """Do rounds until no task is left and alpha has its own hosts alone; tell what changes."""
+    story, begun, said = Story(), time.monotonic(), ""
+    while time.monotonic() < begun + LIMIT_S:
+        told = sh(f"{ROUND} 2>&1; echo $?").splitlines()
+        if told[-1:] != ["0"]:
+            story.failed.append("; ".join(told))
+        now = look(sh("qstat -g d -u alice; echo ===; qstat -f -q all.q"), job)
+        if (words := _words(now, told)) != said:
+            print(f"{time.monotonic() - begun:4.0f} s  {words}", flush=True)
+        said = words
+        story.most_hosts = max(story.most_hosts, now.hosts)
+        if not now.waiting and not now.running:
+            story.fewest_after = min(story.fewest_after or now.hosts, now.hosts)
+            if story.fewest_after <= OWN:
+                break
+        time.sleep(LOOK_S)  # the time between two rounds, not a wait for anything
+    return story
+
+
+def look(listed: str, job: str) -> Look:
+    """Read how many tasks of a job wait and run, and which hosts of the queue work."""
+    tasks, _, queues = listed.partition("===\n")
+    states = [row[4] for row in map(str.split, tasks.splitlines()) if row[:1] == [job]]
+    instances = [row for row in map(str.split, queues.splitlines()) if row and "all.q@" in row[0]]
+    return Look(
+        waiting=sum("q" in state for state in states),
+        running=sum("q" not in state for state in states),
+        hosts=sum(len(row) < 6 or not set(row[5]) & set("duE") for row in instances),
+    )
+
+
+def faults(story: Story, ends: Sequence[tuple[str, str]], picture: Path) -> list[str]:
+    """Say what is not as it should be."""
+    killed = [host for host, status in ends if status != "0"]
+    found = {
+        f"alpha had {story.most_hosts} hosts at most, not {MOST}": story.most_hosts != MOST,
+        f"tasks were left after {LIMIT_S} s": story.fewest_after is None,
+        f"alpha was left with {story.fewest_after} hosts, not {OWN}": story.fewest_after != OWN,
+        f"{len(ends)} of {TASKS} tasks ended": len(ends) != TASKS,
+        f"tasks did not end well at {', '.join(sorted(set(killed)))}": bool(killed),
+        f"a round failed: {''.join(story.failed[:1])}": bool(story.failed),
+        "there is no picture": not picture.read_bytes().startswith(PNG),
+    }
+    return [words for words, is_so in found.items() if is_so]
+
+
+def _words(now: Look, told: Sequence[str]) -> str:
+    sentence = told[0] if told[1:] else ""
+    counts = f"{now.waiting} tasks wait, {now.running} run on {now.hosts} hosts"
+    return f"{counts}: {sentence}" if sentence else counts
+
+
+def _ends(job: str) -> list[tuple[str, str]]:
+    """Return the host and the exit status of each task, by accounting."""
+    record = sh(f"qacct -j {job}", user="alice")
+    hosts = re.findall(r"^hostname +(\S+)", record, re.MULTILINE)
+    return list(zip(hosts, re.findall(r"^exit_status +(\d+)", record, re.MULTILINE), strict=True))
+
+
+def _picture() -> Path:
+    """Draw the rounds there and bring the picture to this machine."""
+    sh(f"gridbridge balance plot --stats {STATS} --output-dir {PLOTS}")
+    picture = PICTURE.with_name("elastic.png")
+    picture.parent.mkdir(exist_ok=True)
+    picture.write_bytes(run(HOST, "root", f"cat {PLOTS}/{SHOWN}.png", b""))
+    return picture
