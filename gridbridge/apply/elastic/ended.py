@@ -7,7 +7,7 @@ from gridbridge.batch.gridengine.accounting import read_ends
 from gridbridge.model.elastic.seeing import Ends, together
 from gridbridge.shell import follow
 
-STEPS = 32  # of 8 MiB, a round: a second of work
+STEPS = 32  # of 8 MiB, a round: three seconds of work, the first time
 
 
 def read_on(path: str, ends: Ends, now: datetime) -> Ends:
