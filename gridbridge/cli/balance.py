@@ -8,14 +8,11 @@ import click
 from click.core import ParameterSource
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, JSON
+from gridbridge.cli.options import CONFIG_FILE, JSON, or_later
 from gridbridge.cli.seeing.plot import plot
-from gridbridge.errors import NotSeen
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.model.elastic.told import Told
 from gridbridge.services.tools import balance as service
-
-NOT_SEEN = 75  # as of sysexits.h: the same may work later
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -111,7 +108,7 @@ def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
     source = click.get_current_context().get_parameter_source("path")
     if folder and source is ParameterSource.DEFAULT:
         path = ""
-    told = _or_later(lambda: service.plan(service.Given(**given), datetime.now(UTC), folder, path))
+    told = or_later(lambda: service.plan(service.Given(**given), datetime.now(UTC), folder, path))
     if is_json:
         output.as_json(_plain(told))
         return
@@ -134,19 +131,7 @@ def snapshot(folder: str, path: str) -> None:
     Example:
       gridbridge balance snapshot saved
     """
-    _or_later(lambda: service.snapshot(folder, datetime.now(UTC), path))
-
-
-Value = TypeVar("Value")
-
-
-def _or_later(act: Callable[[], Value]) -> Value:
-    """Do it, or end with 75 when the cell gave no whole answer."""
-    try:
-        return act()
-    except NotSeen as error:
-        output.complain(f"gridbridge: {error}")
-        raise SystemExit(NOT_SEEN) from error
+    or_later(lambda: service.snapshot(folder, datetime.now(UTC), path))
 
 
 def _plain(told: Told) -> dict[str, object]:

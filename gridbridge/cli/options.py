@@ -1,10 +1,17 @@
 """What commands share: their options, and how they print a time."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import click
 
+from gridbridge.cli import output
+from gridbridge.errors import NotSeen
 from gridbridge.model.places import CONFIG, PUBLISHED
+
+NOT_SEEN = 75  # as of sysexits.h: the same may work later
+Value = TypeVar("Value")
 
 FOLDER = click.option(
     "--published",
@@ -26,3 +33,12 @@ def clock(at: datetime | None, now: datetime) -> str:
         return "-"
     is_recent = timedelta() <= now - at < timedelta(hours=24)
     return f"{at.astimezone():{'%H:%M:%S' if is_recent else '%Y-%m-%d %H:%M:%S'}}"
+
+
+def or_later(act: Callable[[], Value]) -> Value:
+    """Do it, or end with 75 when the cell gave no whole answer."""
+    try:
+        return act()
+    except NotSeen as error:
+        output.complain(f"gridbridge: {error}")
+        raise SystemExit(NOT_SEEN) from error

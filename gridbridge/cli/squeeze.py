@@ -1,16 +1,21 @@
 """gridbridge squeeze: which nodes may rest, and which have to work again."""
 
+from datetime import UTC, datetime
+
 import click
 
 from gridbridge.cli import output
+from gridbridge.cli.options import CONFIG_FILE, JSON, or_later
 from gridbridge.services.elastic import squeezing as service
+from gridbridge.services.tools import squeeze as site
 
 DEFAULT_FACTOR = 2.0  # hsqueeze's, for both reserves
 ON_SCREEN = "-"
 
 
 @click.command()
-@click.option("--model", metavar="FILE", required=True, help="Decide about this Ganeti text file.")
+@click.option("--model", metavar="FILE", default="", help="Decide about this Ganeti text file.")
+@click.option("--from", "folder", metavar="FOLDER", default="", help="Decide about this folder.")
 @click.option(
     "--minimal-resources",
     "minimal",
@@ -40,28 +45,50 @@ ON_SCREEN = "-"
     help="Save the cluster before and after as FILE.original and FILE.squeezed.",
 )
 @click.option("--no-headers", is_flag=True, help="Print the names alone.")
+@CONFIG_FILE
+@JSON
 def squeeze(
     model: str,
+    folder: str,
     minimal: float | None,
     target: float | None,
     verbose: bool,
     commands: str | None,
     prefix: str,
     no_headers: bool,
+    path: str,
+    is_json: bool,
 ) -> None:
-    """Say which nodes can be switched off, or have to be switched on, as Ganeti's hsqueeze does.
+    """Say which hosts can be switched off, or have to be switched on, and do nothing.
 
-    FILE is what `hscan` and `gnt-cluster` users keep of a cluster (htools(1), -t): groups, nodes,
-    instances, tags and policies. When a node lacks the minimal reserve, nodes with a tag
-    htools:standby: are named to be switched on, as few as give it; else those that can be switched
-    off while every node keeps the target reserve. All instances are moved in a simulation that
-    balances as hbal does. Nothing is changed. Both reserves are 2.0 standard instances by default.
-    Exit status: 0 also when nothing is to be done; 2 for a wrong file or a wrong option.
+    Without --model it is the site's own cluster, or what `gridbridge balance snapshot` saved in
+    FOLDER, by [balance], [demand] and [squeeze] of gridbridge.toml: the policy decides whether,
+    squeeze which and how far. Both factors come before minimal_reserve and target_reserve; a
+    minimum above the target is refused.
+
+    With --model it answers as Ganeti's hsqueeze does about FILE, a cluster as htools(1) saves it
+    (-t): groups, nodes, instances, tags and policies. When a node lacks the minimal reserve, nodes
+    with a tag htools:standby: are named to be switched on, as few as give it; else those that can
+    be switched off while each node keeps the target reserve. Instances move in a simulation that
+    balances as hbal does. Both reserves are 2.0 standard instances by default.
+    Exit status: 0 also when nothing is to be done; 2 for a wrong file or a wrong option; 75 the
+    cell gave no whole answer.
 
     \b
     Example:
+      gridbridge squeeze
       gridbridge squeeze --model cluster.data --target-resources 3 -v -C
     """
+    if not model:
+        _tell_site(
+            or_later(
+                lambda: site.plan(
+                    datetime.now(UTC), folder=folder, path=path, minimal=minimal, target=target
+                )
+            ),
+            is_json=is_json,
+        )
+        return
     told = service.squeeze_model(
         model,
         DEFAULT_FACTOR if minimal is None else minimal,
@@ -69,19 +96,43 @@ def squeeze(
     )
     if prefix:
         _save(told.original, f"{prefix}.original")
-    if verbose:
-        output.line(f"Offline candidates: {','.join(told.offline_candidates)}")
-        output.line(f"Online candidates: {','.join(told.online_candidates)}")
-    if not no_headers:
-        output.line(f"'{told.way.value}'")
-    for name in told.nodes:
-        output.line(name)
-    if verbose and not told.is_enough:
-        output.line("Onlining all nodes will not yield enough capacity")
+    _tell_model(told, is_verbose=verbose, has_headers=not no_headers)
     if commands is not None:
         _tell_commands(told, commands)
     if prefix:
         _save(told.squeezed, f"{prefix}.squeezed")
+
+
+def _tell_model(told: service.Told, *, is_verbose: bool, has_headers: bool) -> None:
+    if is_verbose:
+        output.line(f"Offline candidates: {','.join(told.offline_candidates)}")
+        output.line(f"Online candidates: {','.join(told.online_candidates)}")
+    if has_headers:
+        output.line(f"'{told.way.value}'")
+    for name in told.nodes:
+        output.line(name)
+    if is_verbose and not told.is_enough:
+        output.line("Onlining all nodes will not yield enough capacity")
+
+
+def _tell_site(told: site.Told, *, is_json: bool) -> None:
+    if is_json:
+        deeds = [
+            {"host": one.host, "do": one.doing.value, **({"tag": one.tag} if one.tag else {})}
+            for one in told.deeds
+        ]
+        output.as_json(
+            {
+                "off": list(told.off),
+                "on": list(told.on),
+                "sentence": told.sentence,
+                "deeds": deeds,
+            }
+        )
+        return
+    output.line(told.sentence)
+    for one in told.deeds:
+        output.line(f"  {one.host}: {one.doing.value}{one.tag and f' {one.tag}'}")
 
 
 def _tell_commands(told: service.Told, path: str) -> None:

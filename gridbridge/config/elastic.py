@@ -12,12 +12,14 @@ from gridbridge.model.elastic.sections import (
     Pool,
     PoweredHost,
     ProviderSection,
+    Squeeze,
 )
 from gridbridge.model.settings import OBJECT_NAME
 
 GROUPS: tuple[Group, ...] = (
     Single(name="balance", kind=Balance),
     Single(name="demand", kind=Demand),
+    Single(name="squeeze", kind=Squeeze),
     Named(name="pool", field="pools", kind=Pool, form=OBJECT_NAME),
     Named(name="provider", field="providers", kind=ProviderSection, form=OBJECT_NAME),
     Named(name="power", field="powered", kind=PoweredHost, form=HOST_NAME),
@@ -30,4 +32,10 @@ def problems(sections: Table) -> Iterator[str]:
     least, most = told.get("min_nodes"), told.get("max_nodes")
     if isinstance(least, int) and isinstance(most, int) and 0 < most < least:
         yield f"[balance] min_nodes: {least}; at most max_nodes ({most}) would be right"
+    told = table_of(sections, "squeeze")
+    minimal = told.get("minimal_reserve", Squeeze().minimal_reserve)
+    target = told.get("target_reserve", Squeeze().target_reserve)
+    if isinstance(minimal, int | float) and isinstance(target, int | float) and minimal > target:
+        right = f"at most target_reserve ({target}) would be right"
+        yield f"[squeeze] minimal_reserve: {minimal}; {right}"
     yield from providers.problems(sections)

@@ -18,7 +18,14 @@ from gridbridge.model.campaigns.sections import (
     Runner,
 )
 from gridbridge.model.cluster import Cluster, Kind
-from gridbridge.model.elastic.sections import Balance, Demand, Pool, PoweredHost, ProviderSection
+from gridbridge.model.elastic.sections import (
+    Balance,
+    Demand,
+    Pool,
+    PoweredHost,
+    ProviderSection,
+    Squeeze,
+)
 from gridbridge.model.site.queues import why_none
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.rules import Rules
@@ -44,6 +51,7 @@ class Policy:
     notifications: Notifications = field(default_factory=Notifications)
     balance: Balance = field(default_factory=Balance)
     demand: Demand = field(default_factory=Demand)
+    squeeze: Squeeze = field(default_factory=Squeeze)
     pools: Mapping[str, Pool] = field(default_factory=dict)
     providers: Mapping[str, ProviderSection] = field(default_factory=dict)
     powered: Mapping[str, PoweredHost] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from gridbridge import config
 from gridbridge.config import words
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, Kind, Push
-from gridbridge.model.elastic.sections import Pool, PoweredHost, ProviderSection
+from gridbridge.model.elastic.sections import Pool, PoweredHost, ProviderSection, Squeeze
 from gridbridge.model.policy import Policy
 from gridbridge.model.settings import (
     ABSOLUTE_PATH,
@@ -67,6 +67,7 @@ TITLES = {
     "[map.CLUSTER.project.NAME]": ProjectRule,
     "[map.CLUSTER.queue.NAME]": QueueRule,
     "[provider.NAME]": ProviderSection,
+    "[squeeze]": Squeeze,
 }
 NOT_IN_THE_SAMPLE = {"[pool.NAME]": Pool, "[power.NAME]": PoweredHost}
 EXCLUSIVE = ("drop", "require", "reject")  # with nearly every other key of a rule

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 
-STANDBY = "htools:standby:"  # the beginning of what marks a node that may be switched on
-STANDBY_AUTO = "htools:standby:auto"  # what squeeze itself writes, and alone removes
+from gridbridge.model.elastic.standby import STANDBY
+
 NO_NODE = -1  # the place of a copy that an instance does not have
 
 

@@ -178,6 +178,36 @@ class Demand:
     )
 
 
+class Restriction(StrEnum):
+    """Which nodes a squeeze may put to rest."""
+
+    IDLE = "idle"
+    RERUNNABLE = "rerunnable"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Squeeze:
+    """When nodes are put on standby instead of given back, and when they are woken."""
+
+    enabled: bool = setting(False, "nodes are put on standby, and woken")
+    minimal_reserve: float = setting(
+        1.0, "standard requests that have to be free for each working host", "", 0, 100000
+    )
+    target_reserve: float = setting(
+        2.0, "those that stay free when hosts are put on standby", "", 0, 100000
+    )
+    on_each: bool = setting(False, "each host has its reserve itself, not all of them together")
+    standard_slots: int = setting(1, "the slots of a standard request", "slots", 1, 100000)
+    standard_request: Asks = setting(
+        Asks(), "what else it asks for on one host: amounts of consumables", form=ASKED
+    )
+    restriction: Restriction = setting(
+        Restriction.IDLE,
+        "which nodes may rest: idle ones, those of tasks that can run again elsewhere, or all",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
     """Where nodes of one kind come from."""

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from gridbridge.model.elastic.ganeti import STANDBY_AUTO, Cluster, Kind, Move, Squeezed, Way
+from gridbridge.model.elastic.ganeti import Cluster, Kind, Move, Squeezed, Way
+from gridbridge.model.elastic.standby import STANDBY_AUTO
 
 
 def job_sets(moves: Sequence[Move]) -> list[list[Move]]:

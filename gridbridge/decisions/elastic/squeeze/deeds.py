@@ -1,0 +1,49 @@
+"""What is done to hosts that are to rest or to work again, and how it is said."""
+
+from gridbridge.decisions.elastic.squeeze.resting import tags_of
+from gridbridge.model.elastic.standby import (
+    STANDBY,
+    STANDBY_AUTO,
+    Cause,
+    Deed,
+    Doing,
+    Marks,
+    Rest,
+)
+
+
+def deeds(found: Rest, marks: Marks | None = None) -> tuple[Deed, ...]:
+    """Return what is to be done, host by host.
+
+    A host that rests is tagged unless it has a standby tag; of one that is woken only `:auto` goes.
+    """
+    known = marks or Marks()
+    done = list[Deed]()
+    for host in found.off:
+        done.append(Deed(host=host, doing=Doing.DRAIN))
+        if not any(tag.startswith(STANDBY) for tag in tags_of(host, known)):
+            done.append(Deed(host=host, doing=Doing.TAG, tag=STANDBY_AUTO))
+        done.append(Deed(host=host, doing=Doing.STOP))
+    for host in found.on:
+        done += [Deed(host=host, doing=Doing.START), Deed(host=host, doing=Doing.OPEN)]
+        if STANDBY_AUTO in tags_of(host, known):
+            done.append(Deed(host=host, doing=Doing.UNTAG, tag=STANDBY_AUTO))
+    return tuple(done)
+
+
+def sentence(found: Rest) -> str:
+    """Say it with the numbers that led to it."""
+    room = (
+        f"{found.reserve} standard requests could start on {found.working} hosts"
+        f" (at least {found.least:g} for each; {found.target:g} when some rest)"
+    )
+    what = {
+        Cause.PLENTY: f"{', '.join(found.off)} can rest",
+        Cause.LACKING: f"{', '.join(found.on)} has to work again",
+        Cause.ASKED: f"tasks wait, and {', '.join(found.on)} has to work again",
+        Cause.BETWEEN: "no host rests and none is woken",
+        Cause.NO_STANDBY: "no host is on standby",
+        Cause.FULL: "there may be no more nodes",
+        Cause.BARRED: "the policy does nothing",
+    }[found.cause]
+    return f"{room}: {what}"

@@ -1,0 +1,276 @@
+"""Which of a site's own nodes may rest, and which have to work again (HSqueeze, for batch jobs).
+
+As many standard requests as the minimal reserve says for each working host have to be free, or
+hosts on standby are woken; hosts rest only while the higher target reserve would remain.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import floor, inf
+
+from gridbridge.decisions.elastic.counting import nodes_of
+from gridbridge.decisions.elastic.demand.needs import number
+from gridbridge.decisions.elastic.demand.rooms import amounts_of
+from gridbridge.decisions.elastic.demand.standing import instances_of
+from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
+from gridbridge.model.elastic.plan import Plan, Situation, Verdict
+from gridbridge.model.elastic.sections import Balance, Restriction, Squeeze
+from gridbridge.model.elastic.standby import (
+    STANDBY,
+    Cause,
+    Marks,
+    Moved,
+    Rest,
+)
+
+BARRED = (Verdict.NO_MAXIMUM, Verdict.UNREADY)
+MAY_SHRINK = (Verdict.NO_NEED, Verdict.ALL_FIT, Verdict.SPARE)
+LAST = "auto"  # of hosts on standby these are woken last: nobody gave them an order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Working:
+    """A host that takes tasks."""
+
+    name: str
+    free: int  # slots
+    amounts: tuple[tuple[str, float], ...]  # consumables that are left
+    tasks: tuple[int, ...]  # slots of each
+    movable: tuple[int, ...]  # of those that could run elsewhere again
+
+
+def rest(
+    seen: Situation, plan: Plan, rules: Balance, squeeze: Squeeze, marks: Marks | None = None
+) -> Rest:
+    """Return what a squeeze makes of a round's plan: the policy decides whether, this which.
+
+    It holds that not both of off and on have hosts, that the target reserve remains of the hosts
+    that go on working, and that min_nodes <= nodes <= max_nodes.
+    """
+    known = marks or Marks()
+    hosts = working(seen, rules, known)
+    told = Rest(
+        cause=Cause.BETWEEN,
+        working=len(hosts),
+        reserve=reserve_of(hosts, squeeze),
+        least=squeeze.minimal_reserve,
+        target=squeeze.target_reserve,
+    )
+    if plan.verdict in BARRED or not rules.max_nodes:
+        return _with(told, Cause.BARRED)
+    if plan.add or not is_enough(hosts, squeeze.minimal_reserve, squeeze):
+        return _woken(told, seen, plan, rules, squeeze, known, hosts)
+    if plan.verdict not in MAY_SHRINK:
+        return told
+    return _rested(told, seen, plan, rules, squeeze, hosts)
+
+
+def _with(told: Rest, cause: Cause, **more: tuple[str, ...]) -> Rest:
+    return Rest(
+        cause=cause,
+        working=told.working,
+        reserve=told.reserve,
+        least=told.least,
+        target=told.target,
+        off=more.get("off", ()),
+        on=more.get("on", ()),
+    )
+
+
+def working(seen: Situation, rules: Balance, marks: Marks) -> tuple[Working, ...]:
+    """Return the hosts that take tasks, in the cell's order."""
+    left = {one.name: one.left for one in seen.cell.hosts}
+    leaving = [one.name for one in seen.nodes if one.state is not NodeState.READY]
+    found = []
+    for name, instances in instances_of(seen).items():
+        own = [one for one in instances if one.queue == rules.queue and one.is_usable]
+        if not own or any(is_same_host(name, one) for one in leaving):
+            continue
+        tasks = tuple(slots for one in instances for slots in one.running)
+        found.append(
+            Working(
+                name=name,
+                free=sum(one.free for one in own),
+                amounts=amounts_of(left.get(name, ())),
+                tasks=tasks,
+                movable=marks.movable.get(name, ()),
+            )
+        )
+    return tuple(found)
+
+
+def reserve_of(hosts: Iterable[Working], squeeze: Squeeze) -> int:
+    """Return how many standard requests could start on all hosts together."""
+    return sum(_fit(one, squeeze) for one in hosts)
+
+
+def _fit(host: Working, squeeze: Squeeze) -> int:
+    most: float = host.free // squeeze.standard_slots
+    told = dict(host.amounts)
+    for name, text in squeeze.standard_request.items():
+        amount = number(text)
+        if amount > 0:
+            most = min(most, told.get(name, inf) // amount)
+    return max(0, int(most))
+
+
+def is_enough(hosts: Sequence[Working], factor: float, squeeze: Squeeze) -> bool:
+    """Say whether hosts have a reserve, rounded down as hsqueeze does.
+
+    Tasks don't move as virtual machines do, so that it is counted on all hosts together, unless
+    each is to have it.
+    """
+    if squeeze.on_each:
+        return all(_fit(one, squeeze) >= floor(factor) for one in hosts)
+    return reserve_of(hosts, squeeze) >= floor(factor * len(hosts))
+
+
+def _woken(
+    told: Rest,
+    seen: Situation,
+    plan: Plan,
+    rules: Balance,
+    squeeze: Squeeze,
+    marks: Marks,
+    hosts: tuple[Working, ...],
+) -> Rest:
+    """Wake hosts in the order of their tags, as few as waiting tasks or the reserve want."""
+    asleep = standby(seen.nodes, marks)
+    if not asleep:
+        return _with(told, Cause.NO_STANDBY)
+    room = rules.max_nodes - len(nodes_of(seen))
+    if room <= 0:
+        return _with(told, Cause.FULL)
+    usual = max((one.free + sum(one.tasks) for one in hosts), default=squeeze.standard_slots)
+    tried, on = list(hosts), list[str]()
+    coming = sum(one.state.is_coming for one in seen.nodes)
+    tried.extend(_fresh("", usual) for _ in range(coming))
+    for node in asleep[:room]:
+        if len(on) >= plan.add and is_enough(tried, squeeze.minimal_reserve, squeeze):
+            break
+        on.append(node.name)
+        tried.append(_fresh(node.name, usual))
+    return _with(told, Cause.ASKED if plan.add else Cause.LACKING, on=tuple(on))
+
+
+def _fresh(name: str, slots: int) -> Working:
+    return Working(name=name, free=slots, amounts=(), tasks=(), movable=())
+
+
+def standby(nodes: Iterable[Node], marks: Marks) -> tuple[Node, ...]:
+    """Return the nodes that may be switched on: only those with a tag, in the tags' order.
+
+    What people wrote after the prefix gives the order, numbers as numbers; `auto` comes last.
+    """
+    asleep = [
+        (order, at, node)
+        for at, node in enumerate(nodes)
+        if node.state is NodeState.STANDBY and (order := _order(tags_of(node.name, marks)))
+    ]
+    return tuple(node for _, _, node in sorted(asleep, key=lambda one: one[:2]))
+
+
+def tags_of(host: str, marks: Marks) -> tuple[str, ...]:
+    """Return a host's tags, with or without its domain."""
+    return next((some for name, some in marks.tags.items() if is_same_host(name, host)), ())
+
+
+def _order(tags: tuple[str, ...]) -> tuple[bool, float, str] | None:
+    """Return where a host with these tags is woken; None: it has no standby tag."""
+    suffixes = [tag.removeprefix(STANDBY) for tag in tags if tag.startswith(STANDBY)]
+    given = [
+        (False, float(one) if one.isdecimal() else inf, one) for one in suffixes if one != LAST
+    ]
+    return min(given) if given else (True, inf, "") if suffixes else None
+
+
+def _rested(
+    told: Rest,
+    seen: Situation,
+    plan: Plan,
+    rules: Balance,
+    squeeze: Squeeze,
+    hosts: tuple[Working, ...],
+) -> Rest:
+    """Put hosts to rest, those with the fewest tasks first, as long as the target remains."""
+    spare = len(nodes_of(seen)) - rules.min_nodes
+    off, moved = tuple[str, ...](), tuple[Moved, ...]()
+    for host in reversed(_candidates(seen, plan, squeeze, hosts)):
+        if len(off) >= spare:
+            break
+        tried = _simulated((host.name, *off), hosts, squeeze)
+        if tried is not None:
+            off, moved = (host.name, *off), tried
+    return Rest(
+        cause=Cause.PLENTY if off else Cause.BETWEEN,
+        off=off,
+        moved=moved,
+        working=told.working,
+        reserve=told.reserve,
+        least=told.least,
+        target=told.target,
+    )
+
+
+def _candidates(
+    seen: Situation, plan: Plan, squeeze: Squeeze, hosts: tuple[Working, ...]
+) -> list[Working]:
+    """Return the hosts that may rest, those with the most tasks first.
+
+    The master and kept nodes never are. Idle ones are those that the policy gives back.
+    """
+    own = {
+        host.name: node
+        for node in seen.nodes
+        for host in hosts
+        if is_same_host(node.name, host.name)
+    }
+    fit = [
+        host
+        for host in hosts
+        if (node := own.get(host.name))
+        and node.state is NodeState.READY
+        and not node.is_kept
+        and not is_same_host(host.name, seen.master)
+        and (host.tasks or node.name in plan.remove)
+        and _may_leave(host, squeeze)
+    ]
+    return sorted(fit, key=lambda host: -len(host.tasks))
+
+
+def _may_leave(host: Working, squeeze: Squeeze) -> bool:
+    if squeeze.restriction is Restriction.ALL:
+        return True
+    if squeeze.restriction is Restriction.RERUNNABLE:
+        return sorted(host.tasks) == sorted(host.movable)
+    return not host.tasks
+
+
+def _simulated(
+    off: tuple[str, ...], hosts: tuple[Working, ...], squeeze: Squeeze
+) -> tuple[Moved, ...] | None:
+    """Put the tasks of hosts that rest on the first other host with room; None: it does not go.
+
+    Tasks that can't move end where they are.
+    """
+    free = {host.name: host.free for host in hosts if host.name not in off}
+    moved = []
+    for host in hosts:
+        for slots in sorted(host.movable, reverse=True) if host.name in off else ():
+            target = next((name for name, left in free.items() if left >= slots), None)
+            if target is None:
+                return None
+            free[target] -= slots
+            moved.append(Moved(source=host.name, target=target, slots=slots))
+    left = [
+        Working(
+            name=host.name,
+            free=free[host.name],
+            amounts=host.amounts,
+            tasks=host.tasks,
+            movable=host.movable,
+        )
+        for host in hosts
+        if host.name not in off
+    ]
+    return tuple(moved) if left and is_enough(left, squeeze.target_reserve, squeeze) else None

@@ -1,0 +1,71 @@
+"""Hosts that rest and hosts that work, as a squeeze of a site sees and wants them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+STANDBY = "htools:standby:"  # the beginning of what marks a host that may be switched on
+STANDBY_AUTO = "htools:standby:auto"  # what a squeeze itself writes, and alone removes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What the cell keeps of each host, and which tasks could run elsewhere again."""
+
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    movable: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # their slots
+
+
+class Cause(Enum):
+    """Why a squeeze does something, or nothing."""
+
+    LACKING = "lacking"  # less than the minimal reserve
+    ASKED = "asked"  # waiting tasks want nodes, and some rest
+    PLENTY = "plenty"  # more than the target reserve
+    BETWEEN = "between"  # neither
+    NO_STANDBY = "no standby"  # it lacks, and no host rests
+    FULL = "full"  # it lacks, and no more nodes may be there
+    BARRED = "barred"  # the policy in force does nothing at all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A task that is to run elsewhere."""
+
+    source: str
+    target: str
+    slots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """Which hosts are to rest, or to work again; never both."""
+
+    cause: Cause
+    off: tuple[str, ...] = ()
+    on: tuple[str, ...] = ()
+    moved: tuple[Moved, ...] = ()
+    working: int = 0  # hosts
+    reserve: int = 0  # standard requests that could start now, on all of them
+    least: float = 0.0  # of those, for each host that works
+    target: float = 0.0
+
+
+class Doing(Enum):
+    """One thing that is done to a host when it is to rest, or to work again."""
+
+    DRAIN = "drain"  # close its queues, and look again
+    TAG = "tag"  # add the mark, if it has none
+    STOP = "stop"  # switch it off
+    START = "start"  # switch it on, and wait for its daemon
+    OPEN = "open"  # open its queues
+    UNTAG = "untag"  # remove the mark that a squeeze itself wrote, and no other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """A thing to do, and to which host; those of one host are done in their order."""
+
+    host: str
+    doing: Doing
+    tag: str = ""

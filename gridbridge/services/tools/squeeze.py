@@ -1,0 +1,57 @@
+"""What a squeeze of the site's own cluster would do now."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from gridbridge.errors import ConfigError
+from gridbridge.model.elastic.standby import Deed, Marks
+from gridbridge.model.places import CONFIG
+from gridbridge.services.elastic import deciding, looking, resting
+from gridbridge.services.tools import configured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What would be done, and why."""
+
+    off: tuple[str, ...]
+    on: tuple[str, ...]
+    sentence: str
+    deeds: tuple[Deed, ...]
+
+
+def plan(
+    now: datetime,
+    *,
+    folder: str = "",
+    path: str = CONFIG,
+    minimal: float | None = None,
+    target: float | None = None,
+    tags: Mapping[str, tuple[str, ...]] | None = None,
+) -> Told:
+    """Decide as a round would, and do nothing; a folder is decided about without a cell.
+
+    Raises NotSeen or ParseError when what is looked at is no whole answer, ConfigError for a
+    minimum above the target.
+    """
+    policy, _ = configured.load(path)
+    rules = policy.squeeze
+    rules = replace(
+        rules,
+        minimal_reserve=rules.minimal_reserve if minimal is None else minimal,
+        target_reserve=rules.target_reserve if target is None else target,
+    )
+    if rules.minimal_reserve > rules.target_reserve:
+        raise ConfigError(
+            (
+                f"the minimal reserve is {rules.minimal_reserve:g}; at most the target"
+                f" ({rules.target_reserve:g}) would be right",
+            )
+        )
+    seen = looking.look_at(folder) if folder else looking.look(policy, now)
+    planned = deciding.planned(seen, policy.balance, policy.demand, policy.pools)
+    found, done, sentence = resting.decide(
+        seen, planned, policy.balance, rules, Marks(tags=tags or {})
+    )
+    return Told(off=found.off, on=found.on, sentence=sentence, deeds=done)

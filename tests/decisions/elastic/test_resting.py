@@ -1,0 +1,267 @@
+"""Which nodes rest and which are woken: the reserve is kept, and no task is lost."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.decisions.elastic.squeeze.deeds import deeds, sentence
+from gridbridge.decisions.elastic.squeeze.resting import (
+    is_enough,
+    rest,
+    standby,
+    working,
+)
+from gridbridge.model.elastic.nodes import Node, NodeState
+from gridbridge.model.elastic.plan import Figures, Plan, Situation, Verdict
+from gridbridge.model.elastic.sections import Balance, Restriction, Squeeze
+from gridbridge.model.elastic.standby import STANDBY_AUTO, Cause, Doing, Marks
+from tests.decisions.elastic.cells import MASTER, instance, node, situation
+
+RULES = Balance(max_nodes=20, min_nodes=1)
+NOTHING = Figures(
+    nodes=0,
+    running=0,
+    jobs=0,
+    wanted=0,
+    free=0,
+    slots=0,
+    slots_per_node=None,
+    waited_s=0.0,
+    unchanged_s=None,
+)
+AUTO = (STANDBY_AUTO,)
+
+
+def cell(*running: tuple[int, ...], sleeping: int = 0, kept: tuple[int, ...] = ()) -> Situation:
+    """Return nodes n0, n1, ... of four slots with these tasks, then some on standby."""
+    names = [f"n{at}" for at in range(len(running))]
+    nodes = [node(name, is_kept=at in kept) for at, name in enumerate(names)]
+    asleep = [node(f"s{at}", state="standby") for at in range(sleeping)]
+    on = [instance(name, some) for name, some in zip(names, running, strict=True)]
+    return situation(*on, nodes=(*nodes, *asleep))
+
+
+def idle_of(seen: Situation) -> tuple[str, ...]:
+    """Return the nodes on which nothing runs: the policy gives them back."""
+    busy = {one.host for one in seen.cell.instances if one.running}
+    return tuple(one.name for one in seen.nodes if one.name not in busy)
+
+
+def plan(seen: Situation, add: int = 0, verdict: Verdict = Verdict.SPARE) -> Plan:
+    """Return what a policy decided."""
+    return Plan(verdict=verdict, figures=NOTHING, add=add, remove=() if add else idle_of(seen))
+
+
+@pytest.mark.parametrize(
+    ("running", "off"),
+    [
+        pytest.param(((), (), ()), ("n1", "n2"), id="highest index first, and one works on"),
+        pytest.param(((), (1,), ()), ("n0", "n2"), id="idle ones beside a busy one"),
+        pytest.param(((4,), (2,), ()), (), id="less than the target would remain"),
+        pytest.param(((1,), (1,), (), ()), ("n2", "n3"), id="as long as the target remains"),
+        pytest.param(((1,), (1,), (1,)), (), id="busy ones never rest by default"),
+    ],
+)
+def test_idle_hosts_rest_while_the_target_reserve_remains(
+    running: tuple[tuple[int, ...], ...], off: tuple[str, ...]
+) -> None:
+    seen = cell(*running)
+
+    found = rest(seen, plan(seen), RULES, Squeeze())
+
+    assert (found.off, found.on) == (off, ())
+
+
+@pytest.mark.parametrize(
+    ("tags", "on"),
+    [
+        pytest.param({"s0": AUTO, "s1": AUTO}, ("s0",), id="as they come"),
+        pytest.param({"s0": AUTO, "s1": ("htools:standby:2",)}, ("s1",), id="an order before auto"),
+        pytest.param(
+            {"s0": ("htools:standby:10",), "s1": ("htools:standby:9",)}, ("s1",), id="as numbers"
+        ),
+        pytest.param({"s1": ("htools:standby:b",)}, ("s1",), id="only those with a tag"),
+        pytest.param({"s0": ("other",)}, (), id="no other tag"),
+    ],
+)
+def test_hosts_are_woken_in_the_order_of_their_tags(
+    tags: dict[str, tuple[str, ...]], on: tuple[str, ...]
+) -> None:
+    seen = cell((4,), (4,), sleeping=2)
+
+    found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, Squeeze(), Marks(tags=tags))
+
+    assert (found.off, found.on) == ((), on)
+    assert found.cause is (Cause.LACKING if on else Cause.NO_STANDBY)
+
+
+def test_waiting_tasks_wake_as_many_as_the_policy_adds() -> None:
+    seen = cell((), (), sleeping=3)
+    marks = Marks(tags={f"s{at}": AUTO for at in range(3)})
+
+    found = rest(seen, plan(seen, add=2, verdict=Verdict.MORE_WANTED), RULES, Squeeze(), marks)
+
+    assert (found.cause, found.off, found.on) == (Cause.ASKED, (), ("s0", "s1"))
+
+
+def test_no_more_nodes_are_woken_than_there_may_be() -> None:
+    seen = cell((4,), (4,), sleeping=3)
+    marks = Marks(tags={f"s{at}": AUTO for at in range(3)})
+    tight = Balance(max_nodes=2, min_nodes=1)
+
+    assert rest(seen, plan(seen), tight, Squeeze(), marks).cause is Cause.FULL
+
+
+@pytest.mark.parametrize(
+    ("restriction", "movable", "off"),
+    [
+        (Restriction.IDLE, {"n2": (1,)}, ()),
+        (Restriction.RERUNNABLE, {}, ()),
+        (Restriction.RERUNNABLE, {"n2": (1,)}, ("n2",)),
+        (Restriction.ALL, {}, ("n1", "n2")),
+    ],
+)
+def test_a_restriction_says_which_hosts_may_rest(
+    restriction: Restriction, movable: dict[str, tuple[int, ...]], off: tuple[str, ...]
+) -> None:
+    seen = cell((1, 1), (1, 1), (1,))
+    squeeze = Squeeze(restriction=restriction, target_reserve=1.0)
+
+    found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, squeeze, Marks(movable=movable))
+
+    assert found.off == off
+    assert [one.source for one in found.moved] == (["n2"] if movable and off else [])
+
+
+def test_a_standard_request_may_ask_for_memory() -> None:
+    seen = cell((), ())
+    squeeze = Squeeze(standard_request=type(Squeeze().standard_request)({"h_vmem": "2G"}))
+
+    assert rest(seen, plan(seen), RULES, squeeze).off == ("n1",)
+
+
+def test_each_host_may_have_to_have_its_reserve() -> None:
+    seen = cell((4,), (), ())
+
+    assert rest(seen, plan(seen), RULES, Squeeze(on_each=True)).cause is Cause.NO_STANDBY
+
+
+@pytest.mark.parametrize("verdict", [Verdict.NO_MAXIMUM, Verdict.UNREADY])
+def test_nothing_is_done_where_the_policy_does_nothing(verdict: Verdict) -> None:
+    seen = cell((), (), ())
+
+    found = rest(seen, plan(seen, verdict=verdict), RULES, Squeeze())
+
+    assert (found.cause, deeds(found)) == (Cause.BARRED, ())
+
+
+def test_only_an_untagged_host_gets_the_mark_and_only_that_mark_goes() -> None:
+    seen = cell((), (), ())
+    marks = Marks(tags={"n1": ("htools:standby:3",)})
+
+    done = deeds(rest(seen, plan(seen), RULES, Squeeze(), marks), marks)
+
+    assert [(one.host, one.doing) for one in done] == [
+        ("n1", Doing.DRAIN),
+        ("n1", Doing.STOP),
+        ("n2", Doing.DRAIN),
+        ("n2", Doing.TAG),
+        ("n2", Doing.STOP),
+    ]
+
+
+def test_a_woken_host_loses_auto_alone() -> None:
+    seen = cell((4,), sleeping=2)
+    marks = Marks(tags={"s0": AUTO, "s1": ("htools:standby:1", STANDBY_AUTO)})
+
+    done = deeds(rest(seen, plan(seen), RULES, Squeeze(minimal_reserve=2), marks), marks)
+
+    assert [(one.host, one.doing, one.tag) for one in done] == [
+        ("s1", Doing.START, ""),
+        ("s1", Doing.OPEN, ""),
+        ("s1", Doing.UNTAG, STANDBY_AUTO),
+    ]
+
+
+def test_it_is_said_with_its_numbers() -> None:
+    seen = cell((1,), (1,), (), ())
+
+    assert sentence(rest(seen, plan(seen), RULES, Squeeze())) == (
+        "14 standard requests could start on 4 hosts (at least 1 for each; 2 when some rest):"
+        " n2, n3 can rest"
+    )
+
+
+TASKS = st.lists(st.integers(1, 2), max_size=2).map(tuple)
+CELLS = st.lists(TASKS, min_size=1, max_size=6)
+
+
+@given(
+    running=CELLS,
+    sleeping=st.integers(0, 3),
+    least=st.floats(0, 2),
+    more=st.floats(0, 2),
+    restriction=st.sampled_from(Restriction),
+    bounds=st.tuples(st.integers(0, 4), st.integers(1, 8)),
+    kept=st.sets(st.integers(0, 5)),
+)
+def test_what_is_decided_is_safe(
+    running: list[tuple[int, ...]],
+    sleeping: int,
+    least: float,
+    more: float,
+    restriction: Restriction,
+    bounds: tuple[int, int],
+    kept: set[int],
+) -> None:
+    """The reserve is kept, limits hold, the master and kept nodes work on, and no task is lost."""
+    seen = cell(*running, sleeping=sleeping, kept=tuple(kept))
+    marks = Marks(
+        tags={f"s{at}": AUTO for at in range(sleeping)},
+        movable={f"n{at}": some for at, some in enumerate(running)},
+    )
+    rules = Balance(min_nodes=min(bounds), max_nodes=max(bounds))
+    squeeze = Squeeze(minimal_reserve=least, target_reserve=least + more, restriction=restriction)
+
+    found = rest(seen, plan(seen), rules, squeeze, marks)
+
+    count = 1 + len(running)  # with the master
+    assert not (found.off and found.on)
+    assert MASTER not in found.off
+    assert not set(found.off) & {f"n{at}" for at in kept}
+    assert not found.off or count - len(found.off) >= rules.min_nodes
+    assert not found.on or count + len(found.on) <= rules.max_nodes
+    left = {f"n{at}": 4 - sum(some) for at, some in enumerate(running) if f"n{at}" not in found.off}
+    for one in found.moved:
+        assert one.source in found.off
+        left[one.target] -= one.slots
+    assert min(left.values(), default=0) >= 0
+    tasks = sorted(slots for name in found.off for slots in marks.movable[name])
+    assert sorted(one.slots for one in found.moved) == tasks
+    if found.off:
+        assert sum(left.values()) >= int(squeeze.target_reserve * len(left))
+
+
+@given(running=CELLS, least=st.floats(0, 2), more=st.floats(0, 2))
+def test_a_second_squeeze_does_nothing(
+    running: list[tuple[int, ...]], least: float, more: float
+) -> None:
+    seen = cell(*running)
+    squeeze = Squeeze(minimal_reserve=least, target_reserve=least + more)
+    found = rest(seen, plan(seen), RULES, squeeze)
+    after = situation(
+        *(one for one in seen.cell.instances if one.host not in found.off),
+        nodes=(
+            Node(name=one.name, state=NodeState.STANDBY) if one.name in found.off else one
+            for one in seen.nodes
+        ),
+    )
+    marks = Marks(tags=dict.fromkeys(found.off, AUTO))
+
+    again = rest(after, plan(after), RULES, squeeze, marks)
+
+    assert again.off == ()
+    if found.off:
+        assert again.on == ()
+        assert is_enough(working(after, RULES, marks), least, squeeze)
+        assert len(standby(after.nodes, marks)) == len(found.off)
