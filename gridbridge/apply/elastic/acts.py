@@ -82,16 +82,29 @@ class Acts:
     def _evict(self, node: Owned) -> Owned:
         """Take it out of the cell, then give its machine back; the next round sees whether it went.
 
-        A silent host may run what it ran, so it is looked at like any other.
+        Any host that may be alive is looked at first: one that is being taken out and that somebody
+        opened, one that joined in the last moment, and a silent one may run tasks. Only a machine
+        that is gone runs nothing.
         """
-        if node.cause is Cause.SILENT:
-            self.membership.close(node.name)
-            seen = self.membership.look(node.name)
-            if seen.is_listed and not seen.is_idle:
-                self.membership.open(node.name)
-                return replace(self._as(node, NodeState.READY), idle_since=None)
+        if node.cause is not Cause.VANISHED and self._is_in_use(node):
+            return self._put_back(node)
         step = self.membership.leave(node.name, is_dead=node.cause in LOST)
         return self._destroy(node) if step is LeaveStep.LEFT else node
+
+    def _put_back(self, node: Owned) -> Owned:
+        """Have a node stay: what was taken from it already is made again by joining."""
+        if node.cause is Cause.SILENT:
+            self.membership.open(node.name)
+            return replace(self._as(node, NodeState.READY), idle_since=None)
+        return replace(self._as(node, NodeState.JOINING), idle_since=None)
+
+    def _is_in_use(self, node: Owned) -> bool:
+        """Say whether a host runs something once it is closed."""
+        seen = self.membership.look(node.name)
+        if seen.is_listed and not seen.is_closed:
+            self.membership.close(node.name)
+            seen = self.membership.look(node.name)
+        return seen.is_listed and not (seen.is_idle and seen.is_closed)
 
     def _destroy(self, node: Owned) -> Owned:
         """Give its machine back; a node whose machine has no id yet has none that we know."""

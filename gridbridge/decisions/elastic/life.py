@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from gridbridge.model.elastic.machines import Machine, MachineState
+from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned, World
 
@@ -49,18 +49,33 @@ def _own(world: World, pool: str) -> list[Machine]:
     own = (
         one
         for one in world.machines.get(pool, ())
-        if one.belongs_to(world.cluster) and one.pool == pool and one.state is not MachineState.GONE
+        if one.belongs_to(world.cluster)
+        and one.pool == pool
+        and one.state is not MachineState.GONE
+        and MASTER_TAG not in one.tags
     )
     return sorted(own, key=lambda one: (one.created is None, one.created or world.now, one.id))
 
 
 def _of_kept(world: World, patience: Patience) -> Iterator[Due]:
     for node in world.kept:
-        if node.pool in world.machines:
+        if _is_anothers(node, world):
+            yield Due(node=_let_go(node, world), before=node, is_over=True)
+        elif node.pool in world.machines:
             machine = machine_of(node, world)
             rule = RULES.get(node.state)
             if rule is not None and (one := rule(_Case(node, machine, world, patience))):
                 yield replace(one, before=node)
+
+
+def _is_anothers(node: Owned, world: World) -> bool:
+    """Say whether the machine of a node has another owner's tag by now, or none."""
+    every = (one for some in world.machines.values() for one in some)
+    return any(one.id == node.machine and not one.belongs_to(world.cluster) for one in every)
+
+
+def _let_go(node: Owned, world: World) -> Owned:
+    return replace(node, state=NodeState.GONE, since=world.now, cause=Cause.ANOTHERS)
 
 
 def _of_strangers(world: World) -> Iterator[Due]:
@@ -116,6 +131,14 @@ class _Case:
         """What the cell tells of it."""
         return host_of(self.node.name, self.world.hosts)
 
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether a list without its machine is wrong: its daemon reports.
+
+        A right list that leaves nodes out can't be told from one of nodes that are gone.
+        """
+        return self.machine is None and self.host is not None and not self.host.is_silent
+
     def as_(self, state: NodeState, cause: Cause = Cause.NONE) -> Owned:
         """Return the node in another state, since now."""
         return replace(self.node, state=state, since=self.world.now, cause=cause)
@@ -164,10 +187,16 @@ def _booting(case: _Case) -> Due | None:
 
 
 def _joining(case: _Case) -> Due | None:
-    """Go on with joining; take all of it back when it lasts too long or the machine is gone."""
+    """Go on with joining; take all of it back when it lasts too long or the machine is gone.
+
+    One that was killed after its last step may run tasks by now: it goes on joining then.
+    """
+    if case.is_contradicted:
+        return None
     if case.machine is None:
         return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
-    if case.age_s > case.patience.join_s:
+    is_busy = case.host is not None and case.host.is_busy
+    if case.age_s > case.patience.join_s and not is_busy:
         return Due(node=case.as_(NodeState.REMOVING, Cause.NEVER_JOINED), act=Act.EVICT)
     return Due(node=_with(case.node, case.machine, case.world), act=Act.JOIN)
 
@@ -178,6 +207,8 @@ def _ready(case: _Case) -> Due | None:
     A host that is silent may still run what it ran: it is only taken out when nothing ran there.
     """
     node, host, now = case.node, case.host, case.world.now
+    if case.is_contradicted:
+        return None
     if case.machine is None:
         return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
     if case.machine.state is MachineState.STOPPED:
@@ -196,6 +227,8 @@ def _ready(case: _Case) -> Due | None:
 
 def _draining(case: _Case) -> Due | None:
     """Close a node, look again and take it out; one whose machine is gone needs no look."""
+    if case.is_contradicted:
+        return None
     if case.machine is None:
         return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
     return Due(node=case.node, act=Act.REMOVE)
@@ -217,6 +250,8 @@ def _failed(case: _Case) -> Due | None:
 
 def _standby(case: _Case) -> Due | None:
     """Let a node that was switched on join again."""
+    if case.is_contradicted:
+        return None
     if case.machine is None:
         return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
     if case.machine.state is MachineState.RUNNING:

@@ -24,6 +24,7 @@ class Cause(StrEnum):
     WRONG_HOST_KEY = "it shows another host key than its provider told"
     VANISHED = "its machine is gone"
     SILENT = "its execution daemon is silent"
+    ANOTHERS = "its tag names another owner"
     DOUBLE = "another machine has its name"
 
     @property

@@ -13,7 +13,8 @@ from gridbridge.apply.elastic.acts import Acts
 from gridbridge.decisions.elastic import round as rounds
 from gridbridge.decisions.elastic.demand.hours import price_at
 from gridbridge.decisions.elastic.life import Patience
-from gridbridge.errors import GridbridgeError
+from gridbridge.decisions.elastic.supplying import supplied
+from gridbridge.errors import GridbridgeError, NotSeen
 from gridbridge.model.elastic.machines import Machine
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Cause, Due, Owned, World
@@ -115,7 +116,7 @@ class Balancer:
             now=now,
             cluster=self._order.cluster,
             kept=kept,
-            machines=self._machines(),
+            machines=self._whole(self._machines()),
             hosts=rounds.hosts_seen(situation),
             pools=frozenset(self._order.pools),
         )
@@ -127,7 +128,7 @@ class Balancer:
         plan = deciding.planned(
             seen.situation, order.rules, order.demand, order.pools, is_faithful=order.is_faithful
         )
-        plan = self._possible(plan, seen.world)
+        plan = self._possible(plan, seen)
         sentence = deciding.told(plan, order.rules, order.demand).sentence
         dues = rounds.dues(seen.world, plan, order.rules, self.patience, seen.asked)
         return RoundPlan(plan=plan, dues=dues, sentence=sentence)
@@ -166,6 +167,14 @@ class Balancer:
             lists = threads.map(self._listed, self._providers.items())
             return {pool: some for pool, some in lists if some is not None}
 
+    def _whole(
+        self, machines: Mapping[str, tuple[Machine, ...]]
+    ) -> Mapping[str, tuple[Machine, ...]]:
+        """Return them; NotSeen when no provider answered: then nothing is known of any node."""
+        if self._providers and not machines:
+            raise NotSeen("no provider gave a whole list of its machines")
+        return machines
+
     def _listed(self, one: tuple[str, Provider]) -> tuple[str, tuple[Machine, ...] | None]:
         pool, provider = one
         try:
@@ -174,12 +183,16 @@ class Balancer:
             _log.warning("event=no_list pool=%s why=%r", pool, str(error))
             return pool, None
 
-    def _possible(self, plan: Plan, world: World) -> Plan:
+    def _possible(self, plan: Plan, seen: Seen) -> Plan:
         """Drop from a plan what can't be done: nodes of a pool that nobody makes, or is silent."""
-        if plan.add and plan.pool not in world.machines:
-            _log.warning("event=no_pool pool=%s nodes=%s", plan.pool, plan.add)
-            return replace(plan, add=0)
-        return plan
+        now, left_out = seen.world.now, seen.situation.failed
+        silent = {name for name, at in left_out.items() if at == now}  # protected ones
+        usable = set(seen.world.machines) - silent
+        local = seen.situation.local_now
+        told = supplied(plan, self._order.pools, usable, seen.world.kept, local)
+        if told.add < plan.add:
+            _log.warning("event=no_pool pool=%s nodes=%s", plan.pool, plan.add - told.add)
+        return told
 
     def _note(
         self,

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 from gridbridge.apply.elastic.acts import Acts
-from gridbridge.errors import CommandFailed, NoCapacity, NotGranted, NotReached
+from gridbridge.errors import CommandFailed, NoCapacity, NotGranted, NotReached, NotSeen
 from gridbridge.model.elastic.cell import CellSeen, Host, Waiting
 from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, LeaveStep
 from gridbridge.model.elastic.machines import Machine, MachineState
@@ -256,7 +256,7 @@ class World:
             host.ends, host.is_silent = [], True
 
     def round(self) -> RoundPlan | None:
-        """Do a round as cron would, with what is kept; None: the program was killed."""
+        """Do a round as cron would, with what is kept; None: it was killed, or saw nothing."""
         order = self.order()
         clock = Clock(lambda: self.now.timestamp(), lambda: self.now.timestamp())
         acts = Acts(
@@ -272,7 +272,9 @@ class World:
             return once(balancer, self.told.append)
         except Killed:
             self.lose_memory()
-            return None
+        except NotSeen as error:
+            self.told.append(str(error))
+        return None
 
     def database(self) -> Database:
         """Return the state file, open."""

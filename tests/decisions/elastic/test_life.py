@@ -1,0 +1,196 @@
+"""What is due for a node: one row for each thing that its provider and the cell can show."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.decisions.elastic import life
+from gridbridge.decisions.elastic.life import Patience
+from gridbridge.model.elastic.machines import MASTER_TAG, OWNER_TAG, POOL_TAG, Machine, MachineState
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import Act, Cause, HostSeen, Owned, World
+from tests.decisions.elastic.cells import NOON
+
+PATIENCE = Patience(boot_s=600, join_s=300, silent_s=900)
+POOL = "usual"
+IDLE, BUSY = HostSeen(is_busy=False, is_silent=False), HostSeen(is_busy=True, is_silent=False)
+SILENT, STUCK = HostSeen(is_busy=False, is_silent=True), HostSeen(is_busy=True, is_silent=True)
+
+
+def machine(state: str = "running", *, owner: str = "alpha", **more: str) -> Machine:
+    """Return a machine of a pool."""
+    told = {"id": "m-1", "name": "alpha-n7", "address": "10.0.0.7", **more}
+    tags = {OWNER_TAG: owner, POOL_TAG: POOL}
+    return Machine(state=MachineState(state), tags=tags, **told)
+
+
+def node(state: NodeState, seconds: float = 60, **more: object) -> Owned:
+    """Return a node that is in its state for so long."""
+    since = NOON - timedelta(seconds=seconds)
+    told = {"machine": "m-1", **more}
+    return Owned(name="alpha-n7", pool=POOL, state=state, since=since, **told)  # type: ignore[arg-type]  # a test's
+
+
+def world(kept: Owned | None, machines: tuple[Machine, ...], host: HostSeen | None = None) -> World:
+    """Return what is known of one node."""
+    return World(
+        now=NOON,
+        cluster="alpha",
+        kept=(kept,) if kept else (),
+        machines={POOL: machines},
+        hosts={"alpha-n7": host} if host else {},
+        pools=frozenset((POOL,)),
+    )
+
+
+S = NodeState
+RUNNING, PENDING, STOPPED = machine(), machine("pending"), machine("stopped")
+IDLE_LONG = {"idle_since": NOON - timedelta(hours=1)}
+ROWS = [
+    pytest.param(node(S.REQUESTED, machine=""), (), None, "", id="asked for, and not listed yet"),
+    pytest.param(
+        *(
+            node(S.REQUESTED, 200, machine=""),
+            (),
+            None,
+            "forget gone: its provider did not make it",
+        ),
+        id="said to be made, and never listed",
+    ),
+    pytest.param(
+        *(node(S.REQUESTED, machine=""), (PENDING,), None, "booting"),
+        id="listed, though its answer was lost",
+    ),
+    pytest.param(node(S.BOOTING), (RUNNING,), None, "join joining", id="booted"),
+    pytest.param(
+        *(node(S.BOOTING, 700), (PENDING,), None, "destroy failed: it did not boot in time"),
+        id="never boots",
+    ),
+    pytest.param(
+        *(node(S.BOOTING, 200), (), None, "forget gone: its provider does not list it"),
+        id="vanishes while it boots",
+    ),
+    pytest.param(node(S.JOINING), (RUNNING,), None, "join joining", id="goes on joining"),
+    pytest.param(
+        *(node(S.JOINING, 400), (RUNNING,), IDLE),
+        "evict removing: it did not join the cell in time",
+        id="never joins, and is paid for",
+    ),
+    pytest.param(
+        *(node(S.JOINING, 400), (RUNNING,), BUSY, "join joining"),
+        id="joined, was not noted, and runs tasks",
+    ),
+    pytest.param(
+        *(node(S.JOINING), (), None, "evict removing: its machine is gone"),
+        id="vanishes while it joins",
+    ),
+    pytest.param(node(S.READY, **IDLE_LONG), (RUNNING,), IDLE, "", id="idle: the policy decides"),
+    pytest.param(node(S.READY), (), IDLE, "", id="not listed, but its daemon reports"),
+    pytest.param(node(S.READY), (), BUSY, "", id="not listed, but it runs tasks"),
+    pytest.param(
+        *(node(S.READY), (), STUCK, "evict removing: its machine is gone"), id="its machine is gone"
+    ),
+    pytest.param(
+        *(node(S.READY, **IDLE_LONG), (RUNNING,), SILENT),
+        "evict removing: its execution daemon is silent",
+        id="silent for long, and nothing ran there",
+    ),
+    pytest.param(
+        *(node(S.READY, **IDLE_LONG), (RUNNING,), STUCK, "ready"),
+        id="silent for long, but it may run tasks still",
+    ),
+    pytest.param(node(S.READY), (STOPPED,), SILENT, "standby", id="somebody switched it off"),
+    pytest.param(node(S.DRAINING), (RUNNING,), BUSY, "remove draining", id="draining"),
+    pytest.param(node(S.DRAINING), (), BUSY, "", id="draining, not listed, but it reports"),
+    pytest.param(node(S.REMOVING), (RUNNING,), IDLE, "evict removing", id="killed while removing"),
+    pytest.param(node(S.REMOVING), (), None, "forget gone", id="gone from both"),
+    pytest.param(node(S.STANDBY), (RUNNING,), None, "join joining", id="switched on again"),
+    pytest.param(None, (RUNNING,), IDLE, "ready", id="ours, though nobody knows it"),
+    pytest.param(None, (PENDING,), None, "booting", id="ours and booting, though nobody knows it"),
+    pytest.param(None, (machine(owner="beta"),), BUSY, "", id="another cluster's"),
+    pytest.param(
+        *(node(S.READY), (machine(owner="beta"),), IDLE),
+        "forget gone: its tag names another owner",
+        id="it was ours, and is another's now",
+    ),
+    pytest.param(
+        *(None, (replace(RUNNING, tags={**RUNNING.tags, MASTER_TAG: "alpha"}),), IDLE, ""),
+        id="the master's machine is no node",
+    ),
+    pytest.param(
+        *(node(S.BOOTING), (PENDING, machine("pending", id="m-2")), None),
+        "booting, destroy failed: another machine has its name",
+        id="two machines of one name",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kept", "machines", "host", "expected"), ROWS)
+def test_what_is_due(
+    kept: Owned | None, machines: tuple[Machine, ...], host: HostSeen | None, expected: str
+) -> None:
+    told = [said(one) for one in life.due(world(kept, machines, host), PATIENCE)]
+
+    assert expected == ", ".join(told)
+
+
+def said(due: life.Due) -> str:
+    """Say what is done, and what the node is then."""
+    act = due.act.value if due.act else "forget" if due.is_over else ""
+    cause = f": {due.node.cause}" if due.node.cause else ""
+    return f"{act} {due.node.state.value}{cause}".strip()
+
+
+@pytest.mark.parametrize("state", list(NodeState), ids=lambda one: one.value)
+def test_nothing_is_due_for_a_pool_whose_provider_gave_no_whole_list(state: NodeState) -> None:
+    """What is not known is never gone."""
+    blind = replace(world(node(state, 99999), (), SILENT), machines={})
+
+    assert () == life.due(blind, PATIENCE)
+
+
+states = st.sampled_from([one for one in NodeState if one is not NodeState.GONE])
+hosts = st.none() | st.builds(HostSeen, is_busy=st.booleans(), is_silent=st.booleans())
+owners = st.sampled_from(["alpha", "beta", ""])
+listed = st.lists(
+    st.builds(
+        machine, st.sampled_from(list(MachineState)), owner=owners, id=st.sampled_from("abc")
+    ),
+    max_size=3,
+    unique_by=lambda one: one.id,
+)
+
+
+@given(states, st.sampled_from(["", "a", "b"]), st.floats(0, 1e5), listed, hosts)
+def test_no_machine_of_another_owner_is_ever_given_back(
+    state: NodeState, known: str, seconds: float, machines: list[Machine], host: HostSeen | None
+) -> None:
+    kept = node(state, seconds, machine=known)
+    others = {one.id for one in machines if not one.belongs_to("alpha")}
+
+    ended = {
+        one.node.machine
+        for one in life.due(world(kept, tuple(machines), host), PATIENCE)
+        if one.act in (Act.DESTROY, Act.EVICT, Act.REMOVE)
+    }
+
+    assert set() == ended & others
+
+
+@given(states, st.floats(0, 1e5), st.booleans(), st.booleans())
+def test_a_host_that_reports_and_runs_tasks_is_never_taken_out_as_gone(
+    state: NodeState, seconds: float, is_listed: bool, is_kept: bool
+) -> None:
+    """Whatever a list says: only what was being removed already is looked at again."""
+    kept = node(state, seconds, is_kept=is_kept)
+    machines = (RUNNING,) if is_listed else ()
+
+    causes = {one.node.cause for one in life.due(world(kept, machines, BUSY), PATIENCE)}
+
+    if state in (NodeState.JOINING, NodeState.READY, NodeState.DRAINING):
+        assert causes <= {Cause.NONE}

@@ -1,0 +1,50 @@
+"""Pools for plans that name none."""
+
+import pytest
+
+from gridbridge.decisions.elastic.supplying import supplied
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import Owned
+from gridbridge.model.elastic.plan import Figures, Plan, Verdict
+from gridbridge.model.elastic.sections import Pool
+from tests.decisions.elastic.cells import NOON
+
+FIGURES = Figures(
+    nodes=1,
+    running=1,
+    jobs=1,
+    wanted=1,
+    free=0,
+    slots=1,
+    slots_per_node=1,
+    waited_s=0,
+    unchanged_s=None,
+)
+POOLS = {
+    "dear": Pool(slots=2, price=4.0),
+    "cheap": Pool(slots=2, price=1.0, limit=2),
+    "first": Pool(slots=2, price=9.0, priority=1, quota=2),
+}
+OWN = Owned(name="alpha-n7", pool="first", state=NodeState.READY, since=NOON)
+FAILED = Owned(name="alpha-n8", pool="first", state=NodeState.FAILED, since=NOON)
+
+
+@pytest.mark.parametrize(
+    ("usable", "kept", "pool", "expected"),
+    [
+        pytest.param({*POOLS}, (), "", ("first", 1), id="by priority, within its quota"),
+        pytest.param({*POOLS}, (OWN,), "", ("cheap", 2), id="then by price, within its limit"),
+        pytest.param({*POOLS}, (FAILED,), "", ("first", 1), id="nodes that failed take no room"),
+        pytest.param({"dear"}, (), "", ("dear", 3), id="only one that can give any"),
+        pytest.param(set(), (), "", ("", 0), id="none"),
+        pytest.param({"dear"}, (), "dear", ("dear", 3), id="the plan's own"),
+        pytest.param({"cheap"}, (), "dear", ("dear", 0), id="the plan's own is silent"),
+    ],
+)
+def test_where_nodes_come_from(
+    usable: set[str], kept: tuple[Owned, ...], pool: str, expected: tuple[str, int]
+) -> None:
+    plan = Plan(verdict=Verdict.WAITS_TOO_LONG, figures=FIGURES, add=3, pool=pool)
+    told = supplied(plan, POOLS, usable, kept, NOON)
+
+    assert expected == (told.pool, told.add)
