@@ -9,6 +9,7 @@ from click.core import ParameterSource
 
 from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, JSON, or_later
+from gridbridge.cli.seeing.nodes import drain, explain, history, keep, status
 from gridbridge.cli.seeing.plot import plot
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.model.elastic.told import Told
@@ -74,7 +75,7 @@ def rules(command: Command) -> Command:
 def balance() -> None:
     """Look at the site's own cluster as one that grows and shrinks with its queue.
 
-    Nothing is changed by these commands.
+    Nothing is changed by these commands; drain and keep ask the balancer to.
 
     \b
     Example:
@@ -82,7 +83,8 @@ def balance() -> None:
     """
 
 
-balance.add_command(plot)
+for command in (plot, status, explain, drain, keep, history):
+    balance.add_command(command)
 
 
 @balance.command()

@@ -70,14 +70,15 @@ class Acts:
 
     def _remove(self, node: Owned) -> Owned:
         """Take a node out if it is idle once nothing more can start there; else open it again."""
+        if node.is_kept:  # somebody wants it back meanwhile
+            return self._opened(node)
         self.membership.close(node.name)
         seen = self.membership.look(node.name)
         if not seen.is_listed or (seen.is_idle and seen.is_closed):
             return self._evict(self._as(node, NodeState.REMOVING, node.cause))
         if node.cause is Cause.DRAINED:
             return node
-        self.membership.open(node.name)
-        return replace(self._as(node, NodeState.READY), idle_since=None)
+        return self._opened(node)
 
     def _evict(self, node: Owned) -> Owned:
         """Take it out of the cell, then give its machine back; the next round sees whether it went.
@@ -94,9 +95,12 @@ class Acts:
     def _put_back(self, node: Owned) -> Owned:
         """Have a node stay: what was taken from it already is made again by joining."""
         if node.cause is Cause.SILENT:
-            self.membership.open(node.name)
-            return replace(self._as(node, NodeState.READY), idle_since=None)
+            return self._opened(node)
         return replace(self._as(node, NodeState.JOINING), idle_since=None)
+
+    def _opened(self, node: Owned) -> Owned:
+        self.membership.open(node.name)
+        return replace(self._as(node, NodeState.READY), idle_since=None)
 
     def _is_in_use(self, node: Owned) -> bool:
         """Say whether a host runs something once it is closed."""

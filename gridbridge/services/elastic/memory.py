@@ -32,12 +32,16 @@ class Memory:
 
     def asked(self) -> Asked:
         """Return what administrators asked for since the last round."""
-        found = {host: one.get("wish") for host, one in self._facts.all(ASKED).items()}
+        found = self.wishes()
 
         def wished(wish: str) -> frozenset[str]:
             return frozenset(host for host, one in found.items() if one == wish)
 
         return Asked(drained=wished(DRAIN), kept=wished(KEEP), freed=wished(FREE))
+
+    def wishes(self) -> Mapping[str, str]:
+        """Return the same by the names of hosts."""
+        return {host: str(one.get("wish")) for host, one in self._facts.all(ASKED).items()}
 
     def ask(self, host: str, wish: str) -> None:
         """Note what an administrator asks for; the next round does it."""

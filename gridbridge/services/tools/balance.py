@@ -6,7 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from gridbridge.errors import ConfigError
-from gridbridge.model.elastic.plan import Rules
+from gridbridge.model.elastic.explained import Explained
+from gridbridge.model.elastic.nodes import is_same_host
+from gridbridge.model.elastic.owned import Owned
+from gridbridge.model.elastic.plan import Rules, Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 from gridbridge.model.elastic.told import Told
 from gridbridge.model.places import CONFIG
@@ -38,12 +41,7 @@ def plan(given: Given, now: datetime, folder: str = "", path: str = CONFIG) -> T
     Raises NotSeen or ParseError when what is looked at is no whole answer, ConfigError for limits
     that contradict each other.
     """
-    if folder and not path:
-        seen, rules, demand, pools = looking.look_at(folder), Balance(), Demand(), NO_POOLS
-    else:
-        policy, _ = configured.load(path)
-        rules, demand, pools = policy.balance, policy.demand, policy.pools
-        seen = looking.look_at(folder) if folder else looking.look(policy, now)
+    seen, rules, demand, pools = _looked_at(folder, path, now)
     rules, demand = _with(rules, given), _patience(demand, given)
     return deciding.decide(seen, rules, demand, pools, is_faithful=given.is_faithful)
 
@@ -84,3 +82,63 @@ def _patience(demand: Demand, given: Given) -> Demand:
         "shrink_pause_s": given.stabilization_s,
     }
     return replace(demand, **{key: one for key, one in words.items() if one is not None})
+
+
+def explain(
+    what: str,
+    now: datetime,
+    nodes: tuple[Owned, ...] = (),
+    folder: str = "",
+    path: str = CONFIG,
+) -> Explained:
+    """Say what a round would make of a job's number, or of a host; raises as `plan` does.
+
+    `nodes` are the balancer's, where somebody may see them; a folder tells its own.
+    """
+    seen, rules, demand, pools = _looked_at(folder, path, now)
+    if nodes and not folder:
+        seen = replace(seen, nodes=tuple(one.node for one in nodes))
+    told = deciding.decide(seen, rules, demand, pools)
+    if what.isascii() and what.isdecimal():
+        return _of_job(int(what), seen, told)
+    return _of_host(what, nodes, seen, told)
+
+
+def _of_job(job: int, seen: Situation, told: Told) -> Explained:
+    refused = next((one.reason for one in told.refused if one.job == job), "")
+    waits = any(job in one.jobs for one in seen.cell.waiting)
+    reason = refused or (
+        "it counts as demand" if waits else "it does not wait: it runs, has ended, or never was"
+    )
+    return Explained(
+        what=f"job {job}", is_known=waits or bool(refused), reason=reason, sentence=told.sentence
+    )
+
+
+def _of_host(host: str, nodes: tuple[Owned, ...], seen: Situation, told: Told) -> Explained:
+    known = next((one for one in nodes if is_same_host(one.name, host)), None)
+    is_node = any(is_same_host(one.name, host) for one in seen.nodes)
+    is_listed = any(is_same_host(one.name, host) for one in seen.cell.hosts)
+    refused = next((one.reason for one in told.refused if is_same_host(one.host, host)), "")
+    if any(is_same_host(one, host) for one in told.remove):
+        refused = "it is given back"
+    if not is_node:
+        refused = "it is not the balancer's, and never removed" if is_listed else "nobody knows it"
+    return Explained(
+        what=host,
+        is_known=is_node or is_listed,
+        node=known,
+        reason=refused or "nothing is done about it",
+        sentence=told.sentence,
+    )
+
+
+def _looked_at(
+    folder: str, path: str, now: datetime
+) -> tuple[Situation, Balance, Demand, Mapping[str, Pool]]:
+    """Return what is looked at, and by what it is decided."""
+    if folder and not path:
+        return looking.look_at(folder), Balance(), Demand(), NO_POOLS
+    policy, _ = configured.load(path)
+    seen = looking.look_at(folder) if folder else looking.look(policy, now)
+    return seen, policy.balance, policy.demand, policy.pools

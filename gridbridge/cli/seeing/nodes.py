@@ -1,0 +1,218 @@
+"""gridbridge balance status, explain, drain, keep and history: the balancer's own nodes."""
+
+from datetime import UTC, datetime
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.cli.options import CONFIG_FILE, JSON, clock
+from gridbridge.errors import NotSeen, StateError
+from gridbridge.model.elastic.explained import Explained, Overview
+from gridbridge.model.elastic.owned import Owned
+
+NOT_SEEN, UNKNOWN = 75, 1
+HEAD = ("node", "state", "since", "pool", "machine", "idle since", "why")
+
+
+@click.command()
+@JSON
+def status(is_json: bool) -> None:
+    """Show the nodes that the balancer owns, and pools whose nodes failed.
+
+    For root and gridbridge-admin. Exit status: 0; 2 for others, or before the first round.
+
+    \b
+    Example:
+      gridbridge balance status
+    """
+    from gridbridge.services.elastic import nodes  # a quarter of a second
+
+    now = datetime.now(UTC)
+    told = nodes.overview(now)
+    if is_json:
+        output.as_json(_overview(told))
+        return
+    rows = [_row(one, dict(told.asked), now) for one in told.nodes]
+    if rows:
+        output.table(HEAD, rows)
+    else:
+        output.line("no node is the balancer's")
+    for pool, record in told.pools:
+        if record.failures:
+            at = clock(record.failed_at, now)
+            output.line(f"pool {pool}: {record.failures} nodes in a row failed, the last at {at}")
+    output.line(f"last round {clock(told.last_round, now)}, spent this month {told.spent:.2f}")
+
+
+@click.command()
+@click.argument("what", metavar="JOB|HOST")
+@click.option("--from", "folder", metavar="FOLDER", default="", help="Decide about this folder.")
+@CONFIG_FILE
+@JSON
+def explain(what: str, folder: str, path: str, is_json: bool) -> None:
+    """Say why a job makes the cluster grow or not, or why a host stays.
+
+    It is asked as `gridbridge balance plan` does. Of nodes root and gridbridge-admin are told more.
+    Exit status: 0; 1 no such job waits, or nobody knows the host; 2 usage; 75 the cell gave no
+    whole answer.
+
+    \b
+    Example:
+      gridbridge balance explain 17
+      gridbridge balance explain alpha-n7
+    """
+    from gridbridge.services.tools import balance as service
+
+    is_default = click.get_current_context().get_parameter_source("path")
+    if folder and is_default is click.core.ParameterSource.DEFAULT:
+        path = ""
+    now = datetime.now(UTC)
+    try:
+        told = service.explain(what, now, () if folder else _nodes(now), folder, path)
+    except NotSeen as error:
+        output.complain(f"gridbridge: {error}")
+        raise SystemExit(NOT_SEEN) from error
+    _tell(told, now, is_json=is_json)
+    if not told.is_known:
+        raise SystemExit(UNKNOWN)
+
+
+@click.command()
+@click.argument("host")
+@JSON
+def drain(host: str, is_json: bool) -> None:
+    """Have a node take no more tasks, and be removed when those that run there have ended.
+
+    The balancer's next round begins it. `gridbridge balance keep` stops it. For root and
+    gridbridge-admin. Exit status: 0; 2 for an error, such as a host that is none of its nodes.
+
+    \b
+    Example:
+      gridbridge balance drain alpha-n7
+    """
+    _ask(host, "drain", "takes no more tasks from the next round on", is_json=is_json)
+
+
+@click.command()
+@click.argument("host")
+@click.option("--free", "is_freed", is_flag=True, help="Let it be removed again.")
+@JSON
+def keep(host: str, is_freed: bool, is_json: bool) -> None:
+    """Have a node stay, however long it is idle.
+
+    For root and gridbridge-admin. Exit status: 0; 2 for an error, such as a host that is none of
+    the balancer's nodes.
+
+    \b
+    Example:
+      gridbridge balance keep alpha-n7
+      gridbridge balance keep --free alpha-n7
+    """
+    words = "may be removed again" if is_freed else "is kept"
+    _ask(host, "free" if is_freed else "keep", f"{words} from the next round on", is_json=is_json)
+
+
+@click.command()
+@click.option(
+    *("-n", "--count"),
+    default=20,
+    show_default=True,
+    type=click.IntRange(1, 10000),
+    help="So many.",
+)
+@JSON
+def history(count: int, is_json: bool) -> None:
+    """Show what the balancer did of late, and why.
+
+    `gridbridge replay` makes such a decision again, by its number. For root and gridbridge-admin.
+
+    \b
+    Example:
+      gridbridge balance history -n 5
+    """
+    from gridbridge.services.elastic import nodes
+
+    found = nodes.history(count)
+    if is_json:
+        told = [
+            {"number": one.number, "at": one.at.isoformat(), "sentence": one.sentence}
+            for one in found
+        ]
+        output.as_json(told)
+        return
+    now = datetime.now(UTC)
+    for one in found:
+        output.line(f"{one.number}  {clock(one.at, now)}  {one.sentence}")
+
+
+def _ask(host: str, wish: str, words: str, *, is_json: bool) -> None:
+    from gridbridge.services.elastic import nodes
+
+    node = nodes.ask(host, wish)
+    if is_json:
+        output.as_json({"host": node.name, "state": node.state.value, "wish": wish})
+        return
+    output.line(f"{node.name} {words}")
+
+
+def _nodes(now: datetime) -> tuple[Owned, ...]:
+    """Return the balancer's nodes; none to those who may not see them."""
+    from gridbridge.services.elastic import nodes
+
+    try:
+        return nodes.overview(now).nodes
+    except StateError:
+        return ()
+
+
+def _tell(told: Explained, now: datetime, *, is_json: bool) -> None:
+    if is_json:
+        node = _node(told.node) if told.node else None
+        plain = {"what": told.what, "reason": told.reason, "sentence": told.sentence, "node": node}
+        output.as_json(plain)
+        return
+    if told.node:
+        since = clock(told.node.since, now)
+        output.line(
+            f"{told.what} is {told.node.state.value} since {since}, of pool {told.node.pool}"
+        )
+    output.line(f"{told.what}: {told.reason}")
+    output.line(f"the plan now: {told.sentence}")
+
+
+def _row(one: Owned, asked: dict[str, str], now: datetime) -> tuple[str, ...]:
+    why = one.cause.value or ("kept" if one.is_kept else "")
+    wish = f"asked: {asked[one.name]}" if one.name in asked else ""
+    return (
+        one.name,
+        one.state.value,
+        clock(one.since, now),
+        one.pool,
+        one.machine or "-",
+        clock(one.idle_since, now),
+        ", ".join(word for word in (why, wish) if word),
+    )
+
+
+def _overview(told: Overview) -> dict[str, object]:
+    return {
+        "nodes": [_node(one) for one in told.nodes],
+        "pools": [{"pool": pool, "failures": record.failures} for pool, record in told.pools],
+        "last_round": told.last_round.isoformat() if told.last_round else None,
+        "spent": told.spent,
+        "asked": dict(told.asked),
+    }
+
+
+def _node(one: Owned) -> dict[str, object]:
+    return {
+        "name": one.name,
+        "state": one.state.value,
+        "since": one.since.isoformat(),
+        "pool": one.pool,
+        "machine": one.machine,
+        "address": one.address,
+        "idle_since": one.idle_since.isoformat() if one.idle_since else None,
+        "kept": one.is_kept,
+        "why": one.cause.value,
+    }

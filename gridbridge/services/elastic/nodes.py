@@ -1,0 +1,72 @@
+"""The balancer's nodes for administrators: what is kept of them, and what they ask for.
+
+A request lies in the balancer's own state file, and its next round does it.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from gridbridge.errors import StateError
+from gridbridge.model.decision import Decision
+from gridbridge.model.elastic.explained import Overview
+from gridbridge.model.elastic.nodes import is_same_host
+from gridbridge.model.elastic.owned import Owned
+from gridbridge.model.places import BALANCE_STATE
+from gridbridge.services.elastic.journalled import PROGRAM
+from gridbridge.services.elastic.memory import Memory
+from gridbridge.shell.account import become
+from gridbridge.state.database import Database
+from gridbridge.state.database.decisions import Decisions
+
+ACCOUNT = "gridbridge-admin"
+MOST_LOOKED_AT = 10_000  # decisions: other programs have no state file in common with this one
+
+
+def overview(now: datetime, path: str = BALANCE_STATE) -> Overview:
+    """Return what is kept; StateError for whoever may not see it, or where nothing is kept."""
+    with _opened(path, is_unchanged=True) as database:
+        memory = Memory(database)
+        return Overview(
+            nodes=memory.nodes.all(),
+            pools=tuple(sorted(memory.records().items())),
+            last_round=memory.last_round(),
+            spent=memory.spent(now),
+            asked=tuple(sorted(memory.wishes().items())),
+        )
+
+
+def ask(host: str, wish: str, path: str = BALANCE_STATE) -> Owned:
+    """Have the next round drain, keep or free a node; StateError if it is none of the balancer's.
+
+    A request replaces the one before.
+    """
+    with _opened(path, is_unchanged=False) as database:
+        memory = Memory(database)
+        found = next((one for one in memory.nodes.all() if is_same_host(one.name, host)), None)
+        if found is None:
+            raise StateError(f"{host}: no node of the balancer's; gridbridge balance status")
+        memory.ask(found.name, wish)
+        return found
+
+
+def history(count: int, path: str = BALANCE_STATE) -> tuple[Decision, ...]:
+    """Return the last rounds that did something, oldest first."""
+    with _opened(path, is_unchanged=True) as database:
+        found = Decisions(database).last(MOST_LOOKED_AT)
+        return tuple(one for one in found if one.program == PROGRAM)[-count:]
+
+
+@contextmanager
+def _opened(path: str, *, is_unchanged: bool) -> Iterator[Database]:
+    """Open the state file as the balancer's account, to which root changes."""
+    if path == BALANCE_STATE:
+        become(ACCOUNT)
+    if not os.path.exists(path):
+        raise StateError(f"{path}: no round of gridbridge-balance has acted yet")
+    database = Database.open(f"sqlite:///{path}", is_unchanged=is_unchanged)
+    try:
+        yield database
+    finally:
+        database.close()

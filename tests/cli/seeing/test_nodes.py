@@ -1,0 +1,79 @@
+"""gridbridge balance explain, status, drain, keep and history: what is printed."""
+
+import json
+import pwd
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.main import gridbridge
+from gridbridge.services.elastic.nodes import ACCOUNT
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
+NODE = {"up_since": "2126-01-01T11:00:00+00:00", "idle_since": "2126-01-01T11:59:40+00:00"}
+
+
+def has_account() -> bool:
+    """Say whether this machine has a balancer's account."""
+    return any(one.pw_name == ACCOUNT for one in pwd.getpwall())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return the golden cell with a node, which is a host that is there."""
+    shutil.copy(GOLDEN / "cell.xml", tmp_path / "qstat.xml")
+    shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
+    told = {"now": "2126-01-01T12:00:00+00:00", "nodes": {"alpha-n1": NODE}}
+    (tmp_path / "state.json").write_text(json.dumps({**told, "master": "alpha-master"}))
+    return tmp_path
+
+
+def explain(folder: Path, what: str, *words: str) -> Result:
+    """Explain a job or a host of a folder."""
+    words = ("explain", what, "--from", str(folder), *words)
+    return CliRunner().invoke(gridbridge, ("balance", *words))
+
+
+def job(folder: Path, reason: str) -> str:
+    """Return a job that a plan refuses for this reason."""
+    words = ("balance", "plan", "--from", str(folder), "--json", "-m", "9")
+    told = json.loads(CliRunner().invoke(gridbridge, words).stdout)
+    return next(str(one["job"]) for one in told["refused"] if one["reason"] == reason)
+
+
+def test_a_held_job_is_told_what_it_waits_for(folder: Path) -> None:
+    held = job(folder, "it is held")
+    done = explain(folder, held)
+
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, f"job {held}: it is held")
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "reason"),
+    [
+        ("alpha-n2", 0, "it is not the balancer's, and never removed"),
+        ("alpha-n1", 0, "nothing is done about it"),
+        ("alpha-n77", 1, "nobody knows it"),
+        ("999999", 1, "it does not wait: it runs, has ended, or never was"),
+    ],
+    ids=["host", "node, without a maximum", "unknown host", "unknown job"],
+)
+def test_a_host_or_job_is_told_what_becomes_of_it(
+    folder: Path, what: str, status: int, reason: str
+) -> None:
+    done = explain(folder, what, "--json")
+
+    assert (done.exit_code, json.loads(done.stdout)["reason"]) == (status, reason)
+
+
+@pytest.mark.skipif(has_account(), reason="root would become that account")
+@pytest.mark.parametrize(
+    "words", [("status",), ("drain", "alpha-n1"), ("keep", "alpha-n1"), ("history",)]
+)
+def test_before_any_round_one_line_says_what_is_missing(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(gridbridge, ("balance", *words))
+
+    assert done.exit_code
+    assert "gridbridge-admin" in str(done.exception)

@@ -1,0 +1,96 @@
+"""What administrators see of the balancer's nodes, and what they ask for."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import StateError
+from gridbridge.services.elastic import nodes
+from tests.services.elastic.world import Trouble, World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Return a world with one node that runs a task of half an hour."""
+    world = World(tmp_path, Trouble())
+    world.cell.waits = [timedelta(minutes=30)]
+    world.minutes(5)
+    return world
+
+
+def place(world: World) -> str:
+    """Return the path of the state file."""
+    return f"{world.folder}/state.db"
+
+
+def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
+    nodes.ask("alpha-n10", "keep", place(world))
+    told = nodes.overview(world.now, place(world))
+
+    assert [("alpha-n10", "ready")] == [(one.name, one.state.value) for one in told.nodes]
+    assert (("alpha-n10", "keep"),) == told.asked
+
+
+def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
+    nodes.ask("alpha-n10.cluster", "drain", place(world))
+    world.minutes(3)
+    meanwhile = world.nodes(), world.running(), world.cell.hosts["alpha-n10"].is_open
+    world.minutes(40)
+
+    assert ({"alpha-n10": "draining"}, 1, False) == meanwhile
+    assert ({}, {}, 1, 0) == (
+        world.nodes(),
+        world.cloud.made,
+        world.cell.ended,
+        world.cell.killed,
+    )
+
+
+def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:
+    nodes.ask("alpha-n10", "keep", place(world))
+    world.minutes(60)
+    kept = world.nodes()
+    nodes.ask("alpha-n10", "free", place(world))
+    world.minutes(10)
+
+    assert ({"alpha-n10": "ready"}, {}) == (kept, world.nodes())
+
+
+def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
+    nodes.ask("alpha-n10", "drain", place(world))
+    world.minutes(2)
+    nodes.ask("alpha-n10", "free", place(world))
+    world.minutes(2)
+
+    assert {"alpha-n10": "ready"} == world.nodes()
+    assert world.cell.hosts["alpha-n10"].is_open
+
+
+def test_a_drained_node_that_is_to_be_kept_is_opened_again(world: World) -> None:
+    nodes.ask("alpha-n10", "drain", place(world))
+    world.minutes(2)
+    nodes.ask("alpha-n10", "keep", place(world))
+    world.minutes(2)
+
+    assert {"alpha-n10": "ready"} == world.nodes()
+    assert world.cell.hosts["alpha-n10"].is_open
+
+
+def test_a_host_that_is_no_node_is_refused(world: World) -> None:
+    with pytest.raises(StateError, match=r"^alpha-n9: no node of the balancer's"):
+        nodes.ask("alpha-n9", "drain", place(world))
+
+
+def test_before_the_first_round_nothing_is_known(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="no round of gridbridge-balance has acted yet"):
+        nodes.overview(World(tmp_path, Trouble()).now, f"{tmp_path}/none.db")
+
+
+def test_history_tells_what_was_done_oldest_first(world: World) -> None:
+    told = [one.sentence for one in nodes.history(2, place(world))]
+
+    assert 2 == len(told)
+    assert all("join alpha-n10" in one for one in told)
