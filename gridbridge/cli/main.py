@@ -13,6 +13,7 @@ from gridbridge.cli.explain import explain
 from gridbridge.cli.replay import replay
 from gridbridge.cli.seeing.metrics import metrics
 from gridbridge.cli.setup import setup
+from gridbridge.cli.simulate import simulate
 from gridbridge.cli.squeeze import squeeze
 from gridbridge.cli.status import status
 from gridbridge.cli.why import why
@@ -44,6 +45,7 @@ gridbridge.add_command(explain)
 gridbridge.add_command(replay)
 gridbridge.add_command(drain)
 gridbridge.add_command(undrain)
+gridbridge.add_command(simulate)
 gridbridge.add_command(squeeze)
 
 

@@ -55,14 +55,14 @@ def test_bash_completes(tmp_path: Path, environment: dict[str, str]) -> None:
 
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
 
-    assert done.stdout.split() == ["setup", "status"]
+    assert done.stdout.split() == ["setup", "simulate", "squeeze", "status"]
 
 
 @pytest.mark.root
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
-        ("gridbridge s", ["setup", "status"]),
+        ("gridbridge s", ["setup", "simulate", "squeeze", "status"]),
         ("gridbridge setup transfer --s", ["--short-jobs", "--slots"]),
     ],
 )

@@ -1,0 +1,1 @@
+"""Files that tell what a cluster ran, to run it again."""

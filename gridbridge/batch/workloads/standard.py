@@ -1,0 +1,62 @@
+"""Reads the tasks to replay from a file in the Standard Workload Format.
+
+It has 18 numbers a line, -1 for what is not known, and comments after a semicolon. Of a job that
+was interrupted, the parts (status 2 to 4) stand beside the whole.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from gridbridge.model.elastic.replayed import LeftOut, Ran
+
+FIELDS = 18
+SUBMITTED, WAITED, RAN, ALLOCATED, ASKED, STATUS, USER, PROGRAM = 1, 2, 3, 4, 7, 10, 11, 13
+PARTS = (2, 3, 4)
+CANCELLED = 5
+LATEST_S = 253402300800  # datetime ends there
+
+
+def is_of(line: bytes) -> bool:
+    """Say whether a file whose first line with content this is is in this format."""
+    return line.lstrip().startswith(b";") or len(line.split()) == FIELDS
+
+
+def read(lines: Iterable[bytes]) -> Iterator[tuple[int, Ran | LeftOut | None]]:
+    """Give the number of each line with its task, or why it is none; None for no job's line."""
+    begin_s = 0.0
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if text.startswith(b";"):
+            begin_s = _begin_s(text, begin_s)
+        elif text:
+            yield number, _read(text, begin_s)
+
+
+def _begin_s(text: bytes, before_s: float) -> float:
+    """Return the moment that times are counted from, where a comment tells it."""
+    key, _, value = text.lstrip(b"; ").partition(b":")
+    is_told = key.strip() == b"UnixStartTime" and value.strip().isdigit()
+    return float(value) if is_told and float(value) < LATEST_S else before_s
+
+
+def _read(text: bytes, begin_s: float) -> Ran | LeftOut | None:
+    try:
+        told = [float(one) for one in text.split()]
+    except ValueError:
+        return None
+    if len(told) != FIELDS or not all(abs(one) < LATEST_S for one in told):
+        return None
+    slots = int(next((one for one in (told[ALLOCATED], told[ASKED]) if one > 0), 1))
+    if told[STATUS] in PARTS:
+        return LeftOut.PART
+    if told[RAN] < 0 or (told[RAN] == 0 and told[STATUS] == CANCELLED):
+        return LeftOut.CANCELLED if told[STATUS] == CANCELLED else LeftOut.NEVER_STARTED
+    if told[SUBMITTED] < 0 or begin_s + told[SUBMITTED] >= LATEST_S:
+        return None
+    return Ran(
+        submitted_s=begin_s + told[SUBMITTED],
+        run_s=told[RAN],
+        slots=slots,
+        waited_s=max(0.0, told[WAITED]),
+        owner=f"{told[USER]:.0f}",
+        name=f"{told[PROGRAM]:.0f}",
+    )

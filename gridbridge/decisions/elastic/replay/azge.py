@@ -1,0 +1,31 @@
+"""The rule of CycleCloud's autoscaler for Grid Engine, to compare with.
+
+Each round puts all waiting tasks into free, booting and new nodes, adds the new ones at once, and
+removes each node to which nothing was matched for so long (idle_timeout, 300 s). In our own words,
+as cyclecloud-gridengine 2.0 decides for one kind of node.
+"""
+
+from gridbridge.decisions.elastic.replay.packing import figures, idle_nodes, packed
+from gridbridge.model.elastic.plan import Plan, Situation, Verdict
+from gridbridge.model.elastic.replayed import Way
+
+IDLE_TIMEOUT_S = 300.0
+
+
+def decide(seen: Situation, way: Way, slots: int) -> Plan:
+    """Return what a round does: min_nodes <= nodes - removed, nodes + added <= max_nodes."""
+    rules, nodes = way.balance, len(seen.nodes)
+    bins = packed(seen, slots)
+    short = max(bins.new, rules.min_nodes - nodes)
+    add = max(0, min(short, rules.max_nodes - nodes))
+    since = {one.name: one.idle_since for one in seen.nodes}
+    timed_out = [
+        name
+        for name in idle_nodes(seen)
+        if name not in bins.matched
+        and (idle := since[name]) is not None
+        and (seen.now - idle).total_seconds() >= IDLE_TIMEOUT_S
+    ]
+    remove = tuple(timed_out[: max(0, nodes - rules.min_nodes)])
+    verdict = Verdict.MORE_WANTED if add else Verdict.IDLE if remove else Verdict.NO_NEED
+    return Plan(verdict=verdict, figures=figures(seen), add=add, remove=remove if not add else ())

@@ -1,0 +1,1 @@
+"""A replay of what a cluster ran, by other rules than it had then."""

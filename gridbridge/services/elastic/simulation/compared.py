@@ -1,0 +1,80 @@
+"""What a replay needs and gives: tasks from a file or made up, and the outcome of each policy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gridbridge.apply.elastic import workloads
+from gridbridge.decisions.elastic.replay.explained import explained
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.replayed import (
+    LeftOut,
+    Outcome,
+    Ran,
+    ReplayRules,
+    Terms,
+    Workload,
+)
+from gridbridge.model.elastic.sections import Demand
+from gridbridge.services.elastic.simulation import comparing, synthetic
+from gridbridge.services.elastic.simulation.policies import way_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One workload, and what became of it by each policy."""
+
+    name: str
+    workload: Workload
+    outcomes: tuple[Outcome, ...]
+    frontier: tuple[Outcome, ...] = ()  # of a sweep
+
+
+def from_file(path: str, begin_s: float | None, end_s: float | None) -> Workload:
+    """Read a file; only what was submitted in the time asked for is kept, if any was."""
+    read = explained(workloads.read(path))
+    kept = tuple(
+        one
+        for one in read.tasks
+        if (begin_s is None or one.submitted_s >= begin_s)
+        and (end_s is None or one.submitted_s < end_s)
+    )
+    if not kept:
+        raise ParseError(f"{path}: no task was submitted in the time of --from and --to")
+    return _without(read, kept, LeftOut.OUTSIDE)
+
+
+def made(asked: synthetic.Asked) -> Workload:
+    """Make a workload."""
+    return synthetic.make(asked)
+
+
+def compared(
+    name: str,
+    workload: Workload,
+    terms: Terms,
+    policies: Sequence[ReplayRules],
+    demand: Demand,
+    *,
+    is_swept: bool = False,
+) -> Compared:
+    """Replay a workload by each policy; tasks that fit in no cluster of that size are left out."""
+    most = terms.max_nodes * terms.slots
+    fit = _without(
+        workload, tuple(one for one in workload.tasks if one.slots <= most), LeftOut.TOO_WIDE
+    )
+    if not fit.tasks:
+        raise ParseError(
+            f"{name}: no task fits into {terms.max_nodes} nodes of {terms.slots} slots"
+        )
+    ways = [way_of(rules, terms, demand) for rules in policies]
+    if is_swept:
+        ways = [one for way in ways for one in comparing.swept(way, terms)]
+    outcomes = comparing.compare(fit.tasks, terms, ways)
+    best = comparing.frontier(outcomes) if is_swept else ()
+    return Compared(name=name, workload=fit, outcomes=outcomes, frontier=best)
+
+
+def _without(workload: Workload, kept: tuple[Ran, ...], why: LeftOut) -> Workload:
+    count = len(workload.tasks) - len(kept)
+    left_out = {**workload.left_out, **({why: count} if count else {})}
+    return replace(workload, tasks=kept, left_out=left_out)

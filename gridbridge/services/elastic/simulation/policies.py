@@ -1,0 +1,46 @@
+"""The ways to decide that a replay knows: the balancer's own code, and rules to compare with."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from gridbridge.decisions.elastic.replay import azge
+from gridbridge.decisions.elastic.squeeze.resting import rest
+from gridbridge.model.elastic.nodes import Node, NodeState
+from gridbridge.model.elastic.plan import Plan, Rules, Situation
+from gridbridge.model.elastic.replayed import ReplayRules, Terms, Way
+from gridbridge.model.elastic.sections import Balance, Demand, Pool, Squeeze
+from gridbridge.model.elastic.standby import STANDBY_AUTO, Marks
+from gridbridge.services.elastic import deciding
+from gridbridge.services.elastic.simulation.machines import POOL, QUEUE
+
+Decides = Callable[[Situation], Plan]
+
+
+def decides(way: Way, terms: Terms) -> Decides | None:
+    """Return how a round decides; None where nothing is ever decided."""
+    if way.rules is ReplayRules.ALWAYS_ON:
+        return None
+    if way.rules is ReplayRules.AZGE:
+        return lambda seen: azge.decide(seen, way, terms.slots)
+    by_rules = Rules.STARCLUSTER if way.rules is ReplayRules.STARCLUSTER else Rules.DEMAND
+    balance = replace(way.balance, policy=by_rules)
+    pools = {POOL: Pool(slots=terms.slots, price=terms.price, boot_s=terms.boot_s)}
+    if way.rules is ReplayRules.SQUEEZE:
+        return lambda seen: _squeezed(seen, way, balance, pools)
+    return lambda seen: deciding.planned(seen, balance, way.demand, pools)
+
+
+def _squeezed(seen: Situation, way: Way, balance: Balance, pools: Mapping[str, Pool]) -> Plan:
+    """Have demand decide whether, and squeeze which and how far; nodes that are off rest."""
+    plan = deciding.planned(seen, balance, way.demand, pools)
+    names = [f"resting{number:05d}" for number in range(balance.max_nodes - len(seen.nodes))]
+    resting = tuple(Node(name=name, state=NodeState.STANDBY) for name in names)
+    marks = Marks(tags=dict.fromkeys(names, (STANDBY_AUTO,)))
+    found = rest(replace(seen, nodes=(*seen.nodes, *resting)), plan, balance, way.squeeze, marks)
+    return replace(plan, add=len(found.on), remove=found.off)
+
+
+def way_of(rules: ReplayRules, terms: Terms, demand: Demand, squeeze: Squeeze | None = None) -> Way:
+    """Return a way with these limits, and else the usual settings."""
+    limits = Balance(queue=QUEUE, max_nodes=terms.max_nodes, min_nodes=terms.min_nodes)
+    return Way(rules=rules, balance=limits, demand=demand, squeeze=squeeze or Squeeze())

@@ -1,0 +1,65 @@
+"""Grid Engine's accounting as tasks to replay: what counts, what does not, and bad lines."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.workloads.accounting import read
+from gridbridge.model.elastic.replayed import LeftOut, Ran
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
+
+
+def record(**changed: str) -> bytes:
+    """Return a record of a job of two slots that waited 60 s and ran 600, with some changes."""
+    fields = GOLDEN.read_text().splitlines()[0].split(":")
+    named = {"submitted": 8, "started": 9, "ended": 10, "failed": 11, "slots": 34, "part": -4}
+    values = {"submitted": "1000", "started": "1060", "ended": "1660", "failed": "0", "slots": "2"}
+    for name, value in (values | changed).items():
+        fields[named[name]] = value
+    return ":".join(fields).encode() + b"\n"
+
+
+def test_a_record_is_a_task() -> None:
+    assert list(read([b"# a comment\n", record()])) == [
+        (
+            2,
+            Ran(
+                submitted_s=1000,
+                run_s=600,
+                slots=2,
+                waited_s=60,
+                owner="alice",
+                name="failed",
+            ),
+        )
+    ]
+
+
+def test_times_in_milliseconds_are_seen_as_such() -> None:
+    late = record(submitted="1795212511500", started="1795212512500", ended="1795212514000")
+    ((_, found),) = read([late])
+
+    assert isinstance(found, Ran)
+    assert (found.submitted_s, found.waited_s, found.run_s) == (1795212511.5, 1.0, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (record(started="0", ended="0", failed="1"), LeftOut.NEVER_STARTED),
+        (record(failed="24"), LeftOut.PUT_BACK),
+        (record(failed="25"), LeftOut.PUT_BACK),
+        (record(part="1.n2"), LeftOut.PART),
+        (b"all.q:n1:alice\n", None),
+        (record(submitted="soon"), None),
+        (record(slots="0"), None),
+        (record(slots="many"), None),
+        (record(started="900"), None),
+        (record(ended="1000"), None),
+        (record(submitted="-5"), None),
+        (b"\xff" * 40 + b"\n", None),
+    ],
+)
+def test_what_is_no_task_is_told(line: bytes, why: LeftOut | None) -> None:
+    assert list(read([line])) == [(1, why)]

@@ -1,0 +1,52 @@
+"""The Standard Workload Format: tasks, what is none, and lines that are not of it."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.workloads.standard import is_of, read
+from gridbridge.model.elastic.replayed import LeftOut, Ran
+
+SAMPLE = Path(__file__).parents[2] / "golden" / "workloads" / "small.swf"
+RIGHT = b"1 5 10 60 2 -1 -1 4 -1 -1 1 7 1 3 1 -1 -1 -1"
+
+
+def test_a_sample_gives_its_jobs_and_tells_the_rest() -> None:
+    found = [told for _, told in read(SAMPLE.read_bytes().splitlines(True))]
+    begin_s = 1767225600.0
+
+    assert found == [
+        Ran(submitted_s=begin_s, run_s=3600, slots=4, waited_s=10, owner="1", name="2"),
+        LeftOut.CANCELLED,
+        Ran(submitted_s=begin_s + 120, run_s=600, waited_s=30, owner="2", name="3"),
+        LeftOut.PART,
+        LeftOut.PART,
+        Ran(submitted_s=begin_s + 240, run_s=900, slots=8, owner="3", name="4"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        RIGHT + b" 1",
+        RIGHT.rsplit(b" ", 1)[0],
+        RIGHT.replace(b"60", b"x"),
+        RIGHT.replace(b"60", b"nan"),
+        RIGHT.replace(b"60", b"1e300"),
+        RIGHT.replace(b"1 5", b"1 -1"),
+        b"\xff\xfe",
+    ],
+    ids=["19", "17", "a word", "no number", "too large", "never submitted", "no text"],
+)
+def test_a_line_that_is_none_is_told_by_its_number(line: bytes) -> None:
+    found = list(read([b"; a comment\n", line, b"\n", RIGHT]))
+
+    assert [number for number, _ in found] == [2, 4]
+    assert found[0][1] is None
+    assert isinstance(found[1][1], Ran)
+
+
+def test_a_file_is_known_by_its_first_line() -> None:
+    assert is_of(b"; Version: 2.2\n")
+    assert is_of(RIGHT)
+    assert not is_of(b"all.q:n1:alice:alice:name:3:sge\n")

@@ -1,0 +1,128 @@
+"""gridbridge simulate: tables, JSON, pictures, and what is said of wrong files and options."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from matplotlib import image
+
+from gridbridge.cli.main import gridbridge
+from gridbridge.errors import OutputError, ParseError, StateError
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+SWF = GOLDEN / "workloads" / "small.swf"
+WEEK = ("--synthetic", "ash", "--days", "0.3", "--max-nodes", "4")
+
+
+def simulate(*words: str) -> Result:
+    """Run the command."""
+    return CliRunner().invoke(gridbridge, ("simulate", *words))
+
+
+def test_policies_stand_side_by_side() -> None:
+    done = simulate(*WEEK, "--policy", "demand", "--policy", "always-on")
+    told, head, *rows = done.stdout.splitlines()
+
+    assert done.exit_code == 0
+    assert told.startswith("ash: ")
+    assert head.split()[:2] == ["policy", "wait"]
+    assert [row.split()[0] for row in rows] == ["demand", "always-on"]
+
+
+def test_both_formats_are_read_and_what_is_left_out_is_counted() -> None:
+    swf = simulate("--accounting", str(SWF), "--json", "--policy", "demand")
+    cell = GOLDEN / "gridengine-8.1.9" / "accounting.txt"
+    gridengine = simulate("--accounting", str(cell), "--json", "--policy", "demand")
+
+    (found,) = json.loads(swf.stdout)
+    assert found["tasks"] == 3
+    assert found["left_out"] == {"a part of another task": 2, "cancelled before they started": 1}
+    assert found["outcomes"][0]["policy"] == "demand"
+    (found,) = json.loads(gridengine.stdout)
+    assert (found["tasks"], found["left_out"]) == (8, {"put back to run again": 1})
+
+
+def test_bad_lines_are_told_by_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "some.swf"
+    path.write_bytes(SWF.read_bytes() + b"nonsense\n1 2 3\n")
+    done = simulate("--accounting", str(path), "--policy", "demand")
+
+    assert done.exit_code == 0
+    assert done.stderr == f"gridbridge: {path}: 2 lines can't be read and are left out: 10, 11\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "kind", "right"),
+    [
+        (None, (), StateError, "No such file or directory"),
+        (b"", (), ParseError, "no task can be read"),
+        (b"nonsense\n", (), ParseError, "no task can be read"),
+        (SWF.read_bytes(), ("--to", "2020-01-01"), ParseError, "in the time of --from and --to"),
+        (
+            SWF.read_bytes().replace(b"  8 ", b" 80 "),
+            ("--from", "2026-01-01T00:03", "--max-nodes", "1"),
+            ParseError,
+            "no task fits into 1 nodes of 8 slots",
+        ),
+    ],
+    ids=["none", "empty", "another", "another time", "too wide"],
+)
+def test_nothing_to_replay_is_one_line(
+    tmp_path: Path, content: bytes | None, words: tuple[str, ...], kind: type[Exception], right: str
+) -> None:
+    path = tmp_path / "file"
+    if content is not None:
+        path.write_bytes(content)
+    done = simulate("--accounting", str(path), *words)
+
+    assert isinstance(done.exception, kind)
+    assert str(done.exception).startswith(str(path))
+    assert right in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "right"),
+    [
+        ((), "one of --accounting FILE and --synthetic SEED"),
+        (("--accounting", "x", "--synthetic", "y"), "one of --accounting FILE"),
+        (("--synthetic", "y", "--policy", "none"), "'none' is not one of"),
+        (("--synthetic", "y", "--min-nodes", "9", "--max-nodes", "3"), "--min-nodes 9 is more"),
+        (("--synthetic", "y", "--slots", "0"), "--slots"),
+        (("--synthetic", "y", "--price", "-1"), "--price"),
+        (("--accounting", "x", "--from", "then"), "--from"),
+    ],
+)
+def test_a_wrong_option_is_told(words: tuple[str, ...], right: str) -> None:
+    done = simulate(*words)
+
+    assert done.exit_code == 2
+    assert right in done.stderr
+
+
+@pytest.mark.parametrize("sweep", [(), ("--sweep",)], ids=["over time", "sweep"])
+def test_a_picture_has_content(tmp_path: Path, sweep: tuple[str, ...]) -> None:
+    path = tmp_path / "picture.png"
+    done = simulate(*WEEK, "--policy", "squeeze", *sweep, "--plot", str(path))
+
+    assert done.exit_code == 0
+    assert done.stderr == f"gridbridge: {path} is written\n"
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert [one.name for one in tmp_path.iterdir()] == ["picture.png"]
+    pixels = image.imread(path)[:, :, :3]
+    assert (pixels.max(axis=2) - pixels.min(axis=2) > 0.02).mean() > 0.0005
+
+
+def test_a_picture_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    done = simulate(*WEEK, "--policy", "squeeze", "--plot", f"{tmp_path}/none/picture.png")
+
+    assert isinstance(done.exception, OutputError)
+
+
+def test_a_sweep_marks_the_frontier() -> None:
+    done = simulate(*WEEK, "--policy", "squeeze", "--sweep", "--json")
+    (found,) = json.loads(done.stdout)
+
+    assert len(found["outcomes"]) == 4
+    assert any(one["is_best"] for one in found["outcomes"])
+    assert {one["settings"] for one in found["outcomes"]} >= {"minimal_reserve 1, target_reserve 2"}

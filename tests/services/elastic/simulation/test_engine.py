@@ -1,0 +1,216 @@
+"""A replay: small ones reckoned by hand, and what holds for every one."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gridbridge.model.elastic.replayed import Outcome, Ran, ReplayRules, Terms
+from gridbridge.model.elastic.sections import Demand
+from gridbridge.services.elastic.simulation.comparing import frontier, swept
+from gridbridge.services.elastic.simulation.engine import Replay
+from gridbridge.services.elastic.simulation.policies import way_of
+from gridbridge.services.elastic.simulation.synthetic import Asked, make
+
+TERMS = Terms(max_nodes=2, min_nodes=1, slots=2, boot_s=120.0, price=2.0, watts=500.0)
+ONE_NODE = Terms(max_nodes=1, min_nodes=1, slots=2)
+FROM_NOTHING = replace(TERMS, min_nodes=0)
+
+
+def task(submitted_s: float, run_s: float, slots: int = 1) -> Ran:
+    """Return a task that nobody held."""
+    return Ran(submitted_s=submitted_s, run_s=run_s, slots=slots)
+
+
+def replay(
+    tasks: tuple[Ran, ...], terms: Terms, rules: ReplayRules, demand: Demand | None = None
+) -> Outcome:
+    """Run tasks by a policy with its usual settings."""
+    return Replay(tasks, terms, way_of(rules, terms, demand or Demand())).run()
+
+
+@pytest.mark.parametrize(
+    ("tasks", "terms", "rules", "starts", "node_s"),
+    [
+        pytest.param(
+            (task(0, 100), task(0, 100), task(0, 50)),
+            ONE_NODE,
+            ReplayRules.ALWAYS_ON,
+            (0, 0, 100),
+            150,
+            id="a third task waits for one of two slots",
+        ),
+        pytest.param(
+            (task(0, 100), task(10, 100, 2), task(20, 30)),
+            ONE_NODE,
+            ReplayRules.ALWAYS_ON,
+            (0, 100, 20),
+            200,
+            id="a narrow task passes a wide one that does not fit",
+        ),
+        pytest.param(
+            (task(0, 100, 4),),
+            TERMS,
+            ReplayRules.ALWAYS_ON,
+            (0,),
+            200,
+            id="a task wider than a node runs on two",
+        ),
+        pytest.param(
+            (task(0, 600, 2), task(30, 60)),
+            TERMS,
+            ReplayRules.DEMAND,
+            (0, 180),
+            # the first node all the time; the second from the round at 60 until it was idle for
+            # 300 s from 240, at the round of 540
+            600 + 480,
+            id="demand adds a node at the next minute and gives it back when it was idle",
+        ),
+        pytest.param(
+            (task(0, 600, 2), task(30, 60)),
+            TERMS,
+            ReplayRules.AZGE,
+            (0, 180),
+            600 + 480,
+            id="azge does the same for so little",
+        ),
+        pytest.param(
+            (task(0, 1200, 2), task(30, 60)),
+            TERMS,
+            ReplayRules.STARCLUSTER,
+            (0, 1080),
+            # the wait is longer than 900 s at 960, and its hour is paid for until the end
+            1200 + 240,
+            id="starcluster waits a quarter of an hour",
+        ),
+        pytest.param(
+            (task(0, 60),),
+            FROM_NOTHING,
+            ReplayRules.DEMAND,
+            (120,),
+            180,
+            id="a cluster without nodes gets its first one at once",
+        ),
+        pytest.param(
+            (task(0, 600), task(300, 60)),
+            TERMS,
+            ReplayRules.SQUEEZE,
+            (0, 300),
+            # no slot is free at 300: the second node is switched on, and would rest at 720
+            600 + 300,
+            id="squeeze keeps its reserve",
+        ),
+    ],
+)
+def test_small_replays_are_as_reckoned_by_hand(
+    tasks: tuple[Ran, ...],
+    terms: Terms,
+    rules: ReplayRules,
+    starts: tuple[float, ...],
+    node_s: float,
+) -> None:
+    found = replay(tasks, terms, rules)
+
+    assert found.starts == starts
+    assert found.node_hours * 3600 == pytest.approx(node_s)
+
+
+def test_waits_cost_and_energy_are_those_of_the_starts() -> None:
+    found = replay((task(0, 600, 2), task(30, 60)), TERMS, ReplayRules.DEMAND)
+
+    assert (found.wait_mean_s, found.wait_p50_s, found.wait_p95_s) == (75.0, 0.0, 150.0)
+    assert (found.beyond_mean_s, found.late) == (15.0, 1)
+    assert found.cost == pytest.approx(1080 / 3600 * 2.0)
+    assert found.energy_kwh == pytest.approx(1080 / 3600 * 0.5)
+    assert (found.added, found.removed, found.most_nodes) == (1, 1, 2)
+
+
+def test_begun_units_are_paid_for_whole() -> None:
+    found = replay((task(0, 60),), ONE_NODE, ReplayRules.ALWAYS_ON, Demand(billing_s=3600))
+
+    assert (found.paid_hours, found.node_hours) == (1.0, pytest.approx(60 / 3600))
+
+
+@pytest.mark.parametrize("rules", list(ReplayRules))
+def test_the_same_seed_gives_the_same_replay(rules: ReplayRules) -> None:
+    asked = Asked(seed="ash", days=0.5, load=0.5, slots=32)
+    terms = Terms(max_nodes=4)
+    first, second = (replay(make(asked).tasks, terms, rules) for _ in range(2))
+
+    assert first == second
+    assert make(asked) != make(replace(asked, seed="oak"))
+
+
+def test_a_workload_has_the_load_that_was_asked_for() -> None:
+    made = make(Asked(seed="ash", days=2, load=0.4, slots=100))
+    used = sum(one.run_s * one.slots for one in made.tasks)
+
+    assert used / (100 * 2 * 86400) == pytest.approx(0.4, rel=0.01)
+    assert list(made.tasks) == sorted(made.tasks, key=lambda one: one.submitted_s)
+
+
+TASKS = st.lists(
+    st.builds(
+        task,
+        st.integers(0, 7200).map(float),
+        st.integers(0, 4000).map(float),
+        st.integers(1, 6),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(TASKS, st.sampled_from(list(ReplayRules)), st.booleans(), st.integers(0, 2))
+def test_every_task_runs_once_and_no_node_has_more_than_its_slots(
+    made: list[Ran], rules: ReplayRules, is_spread: bool, least: int
+) -> None:
+    terms = Terms(max_nodes=3, min_nodes=least, slots=2, boot_s=90, is_spread=is_spread)
+    tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
+    found = replay(tasks, terms, rules)
+
+    assert len(found.starts) == len(tasks)
+    assert not any(map(math.isnan, found.starts))
+    for one, start_s in zip(tasks, found.starts, strict=True):
+        assert start_s >= one.submitted_s
+        running = sum(
+            other.slots
+            for other, began_s in zip(tasks, found.starts, strict=True)
+            if began_s <= start_s < began_s + other.run_s
+        )
+        on = [moment.nodes for moment in found.moments if moment.at_s <= start_s][-1]
+        assert running <= on * terms.slots <= terms.max_nodes * terms.slots
+    assert found.most_nodes <= terms.max_nodes
+    assert all(moment.nodes >= least for moment in found.moments)
+    assert found.used <= 1 + 1e-9
+
+
+@settings(deadline=None, max_examples=25)
+@given(TASKS, st.sampled_from(list(ReplayRules)))
+def test_a_round_that_is_left_out_would_have_done_nothing(
+    made: list[Ran], rules: ReplayRules
+) -> None:
+    """Rounds are made only where something changed; one each minute gives the same replay."""
+    terms = Terms(max_nodes=3, min_nodes=1, slots=2, boot_s=90)
+    tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
+    way = way_of(rules, terms, Demand(billing_s=600))
+    sparse, dense = Replay(tasks, terms, way).run(), Replay(tasks, terms, way, is_dense=True).run()
+
+    assert sparse == replace(dense, rounds=sparse.rounds)
+    assert sparse.rounds <= dense.rounds
+
+
+def test_the_frontier_has_what_none_beats() -> None:
+    terms = Terms(max_nodes=4)
+    tasks = make(Asked(seed="ash", days=0.5, load=0.5, slots=32)).tasks
+    ways = list(swept(way_of(ReplayRules.SQUEEZE, terms, Demand()), terms))
+    found = [Replay(tasks, terms, way).run() for way in ways]
+    best = frontier(found)
+
+    assert best
+    for one in best:
+        assert not any(o.cost < one.cost and o.wait_mean_s <= one.wait_mean_s for o in found)
+    assert [one.cost for one in best] == sorted(one.cost for one in best)
