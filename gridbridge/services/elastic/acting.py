@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from gridbridge.apply.elastic.acts import Acts
 from gridbridge.decisions.elastic import round as rounds
@@ -23,11 +24,13 @@ from gridbridge.model.elastic.sections import Balance, Demand, Pool
 from gridbridge.providers.protocol import Provider
 from gridbridge.services.elastic import deciding, journalled
 from gridbridge.services.elastic.memory import Memory
-from gridbridge.services.journal import Entry, Journal
+from gridbridge.services.journal import KEPT_BYTES, Entry, Journal
 from gridbridge.shell.clock import Clock
+from gridbridge.state.database.decisions import Decisions
 
 AT_ONCE = 16  # nodes with which something is done side by side
 HOUR_S = 3600.0
+KEPT = timedelta(days=90)  # decisions, as far as there is room for them
 
 _log = logging.getLogger(__name__)
 
@@ -209,7 +212,14 @@ class Balancer:
             self._memory.nodes.replace(one for one in after if one.state is not NodeState.GONE)
             self._memory.keep_records(records)
             self._memory.keep_eligible(seen.situation.eligible_since)
+            self._forget(now)
             self._memory.note_round(now, changed, self._spent(seen))
+
+    def _forget(self, now: datetime) -> None:
+        """Forget old decisions, once an hour."""
+        before = self._memory.last_round()
+        if before is None or before.hour != now.hour:
+            Decisions(self._memory.database).forget(now - KEPT, KEPT_BYTES)
 
     def _spent(self, seen: Seen) -> float:
         """Return what nodes have cost this month, with what they cost since the last round."""
