@@ -17,6 +17,7 @@ from gridbridge.batch.gridengine import status as gridengine_status
 from gridbridge.batch.gridengine import submit as gridengine_submit
 from gridbridge.batch.gridengine import tasks as gridengine_tasks
 from gridbridge.batch.gridengine import tools as gridengine_tools
+from gridbridge.batch.gridengine.standby import tags as gridengine_tags
 from gridbridge.batch.oar import ends as oar_ends
 from gridbridge.batch.oar import site as oar_site
 from gridbridge.batch.oar import status as oar_status
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         Answers,
         Explains,
         GuardsTasks,
+        KeepsTags,
         Listens,
         ListsQueues,
         MakesQueues,
@@ -68,6 +70,7 @@ class Adapter(Generic[Where]):
     alters: "Alters[Where] | None" = None
     makes_queues: "MakesQueues[Where] | None" = None
     lists_queues: "ListsQueues[Where] | None" = None
+    keeps_tags: "KeepsTags[Where] | None" = None
     shows_demand: "ShowsDemand[Where] | None" = None
     shows_crowd: "ShowsCrowd[Where] | None" = None
     shows_suspension: bool = False  # its list tells that a job was suspended there
@@ -89,6 +92,7 @@ GRIDENGINE: Adapter[Cell] = Adapter(
     shows_requests=gridengine_tools,
     alters=gridengine_tools,
     makes_queues=gridengine_site,
+    keeps_tags=gridengine_tags,
     shows_demand=gridengine_demand,
     shows_crowd=gridengine_crowd,
     shows_suspension=True,

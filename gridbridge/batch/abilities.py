@@ -132,6 +132,18 @@ class SetsUp(Protocol[Where]):
         ...
 
 
+class KeepsTags(Protocol[Where]):
+    """It keeps tags of its hosts, for those that rest and are woken."""
+
+    def tags(self, where: Where, /) -> Mapping[str, tuple[str, ...]]:
+        """Return the tags of all hosts that have some."""
+        ...
+
+    def set_tags(self, where: Where, host: str, wanted: tuple[str, ...], /) -> None:
+        """Give a host exactly these tags."""
+        ...
+
+
 class ShowsDemand(Protocol[Where]):
     """It tells what it has and what waits there, for nodes that come and go."""
 

@@ -11,6 +11,7 @@ from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, JSON, or_later
 from gridbridge.cli.seeing.nodes import drain, explain, history, keep, status
 from gridbridge.cli.seeing.plot import plot
+from gridbridge.cli.seeing.tag import tag
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.model.elastic.told import Told
 from gridbridge.services.tools import balance as service
@@ -75,7 +76,8 @@ def rules(command: Command) -> Command:
 def balance() -> None:
     """Look at the site's own cluster as one that grows and shrinks with its queue.
 
-    Nothing is changed by these commands; drain and keep ask the balancer to.
+    Nothing is changed by these commands; drain and keep ask the balancer to, and tag is noted in
+    the cell.
 
     \b
     Example:
@@ -83,7 +85,7 @@ def balance() -> None:
     """
 
 
-for command in (plot, status, explain, drain, keep, history):
+for command in (plot, status, explain, drain, keep, history, tag):
     balance.add_command(command)
 
 

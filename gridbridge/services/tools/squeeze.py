@@ -1,11 +1,11 @@
-"""What a squeeze of the site's own cluster would do now."""
+"""What a squeeze of the site's own cluster would do now, and which hosts it may wake."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from gridbridge.apply.elastic import tagging
 from gridbridge.errors import ConfigError
-from gridbridge.model.elastic.standby import Deed, Marks
+from gridbridge.model.elastic.standby import STANDBY, Deed, Marks
 from gridbridge.model.places import CONFIG
 from gridbridge.services.elastic import deciding, looking, resting
 from gridbridge.services.tools import configured
@@ -28,7 +28,6 @@ def plan(
     path: str = CONFIG,
     minimal: float | None = None,
     target: float | None = None,
-    tags: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Told:
     """Decide as a round would, and do nothing; a folder is decided about without a cell.
 
@@ -50,8 +49,13 @@ def plan(
             )
         )
     seen = looking.look_at(folder) if folder else looking.look(policy, now)
+    tags = {} if folder else tagging.tags(policy)
     planned = deciding.planned(seen, policy.balance, policy.demand, policy.pools)
-    found, done, sentence = resting.decide(
-        seen, planned, policy.balance, rules, Marks(tags=tags or {})
-    )
+    found, done, sentence = resting.decide(seen, planned, policy.balance, rules, Marks(tags=tags))
     return Told(off=found.off, on=found.on, sentence=sentence, deeds=done)
+
+
+def tag(host: str, suffix: str, *, is_wanted: bool, path: str = CONFIG) -> tuple[str, ...]:
+    """Give a host a standby tag, or take it; return its tags. NotSeen, CommandFailed."""
+    policy, _ = configured.load(path)
+    return tagging.change(policy, host, f"{STANDBY}{suffix}", is_wanted=is_wanted)

@@ -1,0 +1,44 @@
+"""The tags of the site's own hosts: read from their cell, and written there."""
+
+from collections.abc import Mapping
+
+from gridbridge.apply.adapters import adapter_of
+from gridbridge.apply.clusters import away
+from gridbridge.errors import ConfigError, GridbridgeError, NotSeen
+from gridbridge.model.elastic.nodes import is_same_host
+from gridbridge.model.policy import Policy
+
+
+def tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
+    """Return the tags of all hosts that have some; NotSeen when the cell does not answer."""
+    cluster = away(policy, _own(policy))
+    keeps = adapter_of(cluster).keeps_tags
+    if keeps is None:
+        return {}
+    try:
+        return keeps.tags(cluster)
+    except GridbridgeError as error:
+        raise NotSeen(f"{policy.site.cluster}: {error}") from error
+
+
+def change(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:
+    """Give a host a tag or take it; return its tags then. NotSeen, CommandFailed."""
+    cluster = away(policy, _own(policy))
+    keeps = adapter_of(cluster).keeps_tags
+    if keeps is None:
+        name = policy.site.cluster
+        raise ConfigError((f"[cluster.{name}] kind: only a Grid Engine cluster keeps tags",))
+    found = tags(policy)
+    name = next((one for one in found if is_same_host(one, host)), host)
+    before = found.get(name, ())
+    others = tuple(one for one in before if one != tag)
+    wanted = (*others, tag) if is_wanted else others
+    if set(wanted) != set(before):
+        keeps.set_tags(cluster, name, wanted)
+    return wanted
+
+
+def _own(policy: Policy) -> str:
+    if not policy.site.cluster:
+        raise ConfigError(("[site] cluster is empty: no cluster is the site's own",))
+    return policy.site.cluster

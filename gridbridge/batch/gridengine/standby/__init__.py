@@ -1,0 +1,1 @@
+"""What a cell keeps of hosts that may be switched off and on."""

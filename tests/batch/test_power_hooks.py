@@ -1,0 +1,59 @@
+"""oar-hooks/wake-up and sleep: OAR's wishes are noted whole, at once, and nothing else."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HOOKS = Path(__file__).parents[2] / "oar-hooks"
+WISHES = pytest.mark.parametrize(("hook", "wish"), [("wake-up", "wake"), ("sleep", "sleep")])
+LIMIT_S = 1.0  # OAR's metascheduler waits for it
+
+
+def call(hook: str, folder: Path, names: bytes) -> int:
+    """Call a hook as OAR does; return its exit status."""
+    env = {"PATH": "/usr/bin:/bin", "GRIDBRIDGE_POWER": str(folder)}
+    done = subprocess.run(
+        (str(HOOKS / hook),),
+        input=names,
+        env=env,
+        capture_output=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    return done.returncode
+
+
+@WISHES
+@pytest.mark.parametrize(
+    "names",
+    [b"n1\nn2.example\n", b"n1 n2.example\n", b"n1\t n2.example"],
+    ids=["lines", "blanks", "tab"],
+)
+def test_the_names_of_nodes_are_noted(hook: str, wish: str, names: bytes, tmp_path: Path) -> None:
+    """One a line, or all on one line where OAR's forker is bypassed."""
+    assert call(hook, tmp_path, names) == 0
+
+    (file,) = tmp_path.iterdir()
+    assert file.name.startswith(f"{wish}.")
+    assert file.read_text() == "n1\nn2.example\n"
+
+
+@WISHES
+@pytest.mark.parametrize("names", [b"", b"\n", b"../../etc/passwd\n", b"-n;id\n", b"$(id)\n"])
+def test_what_is_no_name_leaves_nothing(hook: str, wish: str, names: bytes, tmp_path: Path) -> None:
+    assert call(hook, tmp_path, names) == 0
+    assert list(tmp_path.glob(f"*{wish}*")) == []
+
+
+@WISHES
+def test_a_folder_that_is_not_there_is_an_error(hook: str, wish: str, tmp_path: Path) -> None:
+    assert call(hook, tmp_path / wish, b"n1\n") == 1
+
+
+@WISHES
+def test_two_wishes_are_two_files(hook: str, wish: str, tmp_path: Path) -> None:
+    call(hook, tmp_path, b"n1\n")
+    call(hook, tmp_path, b"n2\n")
+
+    assert sorted(one.read_text() for one in tmp_path.glob(f"{wish}.*")) == ["n1\n", "n2\n"]
