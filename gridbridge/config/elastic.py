@@ -8,6 +8,7 @@ from gridbridge.config.words import Table, table_of
 from gridbridge.model.elastic.sections import (
     HOST_NAME,
     Balance,
+    Bootstrap,
     Demand,
     Pool,
     PoweredHost,
@@ -20,6 +21,7 @@ GROUPS: tuple[Group, ...] = (
     Single(name="balance", kind=Balance),
     Single(name="demand", kind=Demand),
     Single(name="squeeze", kind=Squeeze),
+    Single(name="bootstrap", kind=Bootstrap),
     Named(name="pool", field="pools", kind=Pool, form=OBJECT_NAME),
     Named(name="provider", field="providers", kind=ProviderSection, form=OBJECT_NAME),
     Named(name="power", field="powered", kind=PoweredHost, form=HOST_NAME),
@@ -38,4 +40,8 @@ def problems(sections: Table) -> Iterator[str]:
     if isinstance(minimal, int | float) and isinstance(target, int | float) and minimal > target:
         right = f"at most target_reserve ({target}) would be right"
         yield f"[squeeze] minimal_reserve: {minimal}; {right}"
+    boot = table_of(sections, "bootstrap")
+    for key in ("user", "key"):
+        if boot.get("steps") and not boot.get(key):
+            yield f"[bootstrap] {key}: empty; steps are done by ssh, and need one"
     yield from providers.problems(sections)

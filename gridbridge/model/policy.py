@@ -20,6 +20,7 @@ from gridbridge.model.campaigns.sections import (
 from gridbridge.model.cluster import Cluster, Kind
 from gridbridge.model.elastic.sections import (
     Balance,
+    Bootstrap,
     Demand,
     Pool,
     PoweredHost,
@@ -50,6 +51,7 @@ class Policy:
     finalize: Finalize = field(default_factory=Finalize)
     notifications: Notifications = field(default_factory=Notifications)
     balance: Balance = field(default_factory=Balance)
+    bootstrap: Bootstrap = field(default_factory=Bootstrap)
     demand: Demand = field(default_factory=Demand)
     squeeze: Squeeze = field(default_factory=Squeeze)
     pools: Mapping[str, Pool] = field(default_factory=dict)

@@ -31,7 +31,7 @@ A_STATE_URL = "sqlite:////PATH, or postgresql://USER@HOST/NAME with the password
 SECTIONS = (
     "the sections are [site], [cluster.NAME], [queue.NAME], [map.CLUSTER.KIND.NAME], [poller],"
     " [breaker], [retention], [runner], [metascheduler], [campaigns.NAME], [nikita],"
-    " [failures], [finalize], [notifications], [balance], [demand], [squeeze],"
+    " [failures], [finalize], [notifications], [balance], [demand], [squeeze], [bootstrap],"
     " [pool.NAME], [provider.NAME] and [power.NAME]"
 )
 A_PLACE = "HOST or HOST:PORT, empty where the programs run here"

@@ -66,6 +66,16 @@ ARGUMENTS = Form(
 )
 
 
+PEOPLE = Form(
+    holds=re.compile("([a-z_][a-z0-9_-]*( (?!$)|$))*").fullmatch,
+    right="names of accounts, with blanks between",
+)
+STEPS = Form(
+    holds=re.compile("((names|people|mounts|execd)( (?!$)|$))*").fullmatch,
+    right='some of "names people mounts execd", with blanks between',
+)
+
+
 class ProviderKind(StrEnum):
     """Who makes machines come and go."""
 
@@ -244,6 +254,30 @@ class Pool:
     )
     spans: int = setting(
         0, "how many such groups of nodes there may be; 0: there is no limit", "groups", 0, 100000
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bootstrap:
+    """What makes a machine ready that its image does not make so."""
+
+    steps: str = setting(
+        "",
+        "what is done on a new machine, by ssh; empty: nothing, its image does it all",
+        form=STEPS,
+    )
+    user: str = setting("", "who logs in there, and may sudo", form=WORD)
+    key: str = setting("", "the file of that login's private key", form=FILE)
+    people: str = setting(
+        "", "the accounts that step people makes there, as they are here", form=PEOPLE
+    )
+    mounts: str = setting("", "the file with what step mounts adds to fstab(5) there", form=FILE)
+    timeout_s: float = setting(120.0, "how long each step may take", "s", 1, 3600)
+    export: str = setting(
+        "", "the program that root runs here with the name of each new host", form=FILE
+    )
+    unexport: str = setting(
+        "", "the program that root runs here with the name of each host that left", form=FILE
     )
 
 

@@ -1,0 +1,119 @@
+"""Makes machines execution hosts of a Grid Engine cell, and takes hosts out of it.
+
+Each call looks at what is there and does what is missing, so it may be repeated after a kill at
+any place. Names come first: a qmaster that could not find a host does not look again for a minute.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from gridbridge.apply.elastic.preparing import Preparing, address_of
+from gridbridge.batch.gridengine.membership import hosts
+from gridbridge.errors import CommandFailed
+from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, LeaveStep
+from gridbridge.model.places import AS_ROOT
+from gridbridge.model.route import Cell
+from gridbridge.shell.runner import run
+
+BARE: Mapping[str, str] = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+SUDO = ("/usr/bin/sudo", "-n")
+
+
+def as_root(*words: str) -> None:
+    """Have root do one of its fixed verbs here; CommandFailed when it does not."""
+    sudo = SUDO if os.geteuid() else ()
+    run((*sudo, AS_ROOT, *words), dict(BARE), hosts.LIMIT_S).checked()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridEngineMembership:
+    """The hosts of one cell (membership_protocol)."""
+
+    cell: Cell
+    preparing: Preparing
+    root: Callable[..., None] = field(default=as_root)
+
+    def join(self, node: Joining) -> JoinStep:
+        """Do what is missing of a machine's joining; return how far it is.
+
+        It is prepared before the cell knows it: a machine with a wrong host key leaves no trace.
+        """
+        self._name(node)
+        is_up = self._is_up(node.name)
+        if not is_up:
+            self.root("export", node.name)
+            self.preparing.prepare(node, hosts.admitted(self.cell))
+        self._admit(node)
+        if not is_up:
+            self.close(node.name)
+            self.preparing.start(node)
+            return JoinStep.ADMITTED
+        for queue in node.queues:
+            hosts.set_slots(self.cell, node.name, queue, node.slots)
+        self.open(node.name)
+        return JoinStep.JOINED
+
+    def close(self, host: str) -> None:
+        """Have nothing more start on a host; one that the cell does not know is closed."""
+        hosts.close(self.cell, host)
+
+    def open(self, host: str) -> None:
+        """Let jobs start on a host again."""
+        hosts.open_up(self.cell, host)
+
+    def look(self, host: str) -> Idleness:
+        """Ask the cell about a host now; tasks of best-effort queues don't count."""
+        found = hosts.instances(self.cell, host)
+        return Idleness(
+            is_idle=not any(one.is_used for one in found if not one.is_best_effort),
+            is_closed=all(one.is_disabled for one in found),
+            is_listed=bool(found) or host in hosts.admitted(self.cell),
+        )
+
+    def leave(self, host: str, *, is_dead: bool) -> LeaveStep:
+        """Take a closed host out of its cell, and its name out of files.
+
+        While something is left there, its daemon has to go on: it tells of the ends of tasks.
+        """
+        if self._is_emptied(host, is_dead=is_dead):
+            hosts.leave_queues(self.cell, host)
+            hosts.leave_groups(self.cell, host)
+            hosts.dismiss(self.cell, host)
+            if not is_dead and host in hosts.admitted(self.cell):
+                hosts.stop(self.cell, host)
+            if hosts.forget(self.cell, host):
+                self.root("unexport", host)
+                self.root("unname", host)
+                return LeaveStep.LEFT
+        return LeaveStep.REFERENCED
+
+    def _is_emptied(self, host: str, *, is_dead: bool) -> bool:
+        """Have best-effort tasks make way, and those of a dead host run elsewhere if they may."""
+        used = [one for one in hosts.instances(self.cell, host) if one.is_used]
+        for one in used:
+            if is_dead:
+                hosts.put_back(self.cell, host, one.queue)
+            elif one.is_best_effort:
+                hosts.suspend(self.cell, host, one.queue)
+        return not used
+
+    def _name(self, node: Joining) -> None:
+        """Have its name lead to its address here."""
+        if address_of(node.name) != node.address:
+            self.root("name", node.name, node.address)
+        if (found := address_of(node.name)) != node.address:
+            why = f"{node.name} leads to {found or 'no address'}, and not to {node.address}"
+            raise CommandFailed((AS_ROOT,), 1, stderr=why.encode())
+
+    def _is_up(self, host: str) -> bool:
+        return host in hosts.admitted(self.cell) and hosts.is_up(self.cell, host)
+
+    def _admit(self, node: Joining) -> None:
+        """Have the cell know it, its resources before its queues."""
+        hosts.admit(self.cell, node.name)
+        hosts.set_resources(self.cell, node.name, node.resources)
+        for group in node.hostgroups:
+            hosts.join_group(self.cell, node.name, group)
+        for queue in node.queues:
+            hosts.join_queue(self.cell, node.name, queue)

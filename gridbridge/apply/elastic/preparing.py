@@ -1,0 +1,108 @@
+"""Makes a bare machine ready to be an execution host: the steps of conf/bootstrap, over ssh.
+
+Each step is a file for sh that may be run again. What it needs is in its arguments and on its
+standard input. A site leaves out the steps that its image or its user-data do.
+"""
+
+import grp
+import pwd
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from gridbridge.errors import ConfigError
+from gridbridge.model.elastic.joining import Joining
+from gridbridge.model.elastic.sections import Bootstrap
+from gridbridge.model.places import BOOTSTRAP
+from gridbridge.model.route import Cell
+from gridbridge.shell import files
+from gridbridge.shell.runner import quote
+
+START = "execd"  # the last step
+MOST_BYTES = 1 << 16  # of a step's file, and of the mounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparing:
+    """How machines are made ready at one site."""
+
+    settings: Bootstrap
+    cell: Cell
+    port: int = 22
+    folder: str = BOOTSTRAP
+
+    def prepare(self, node: Joining, hosts: Iterable[str]) -> None:
+        """Do the steps before the last on a machine, which has to know the names of `hosts`.
+
+        Raises NotAdmitted, NotReached and CommandFailed.
+        """
+        steps = self.settings.steps.split()
+        if steps:
+            self._do(node, {one: TEXTS[one](self, node, hosts) for one in steps if one != START})
+
+    def start(self, node: Joining) -> None:
+        """Have its execution daemon run, if that is one of the steps; raises as `prepare`."""
+        if START in self.settings.steps.split():
+            self._do(node, {START: ""})
+
+    def _do(self, node: Joining, texts: Mapping[str, str]) -> None:
+        from gridbridge.shell.connection import bare  # 200 ms
+
+        machine = bare.Machine(
+            address=node.address,
+            host_key=node.host_key,
+            user=self.settings.user,
+            key_file=self.settings.key,
+            port=self.port,
+        )
+        with bare.logged_in(machine) as client:
+            for step, text in texts.items():
+                bare.do(client, self._command(step), text.encode(), self.settings.timeout_s)
+
+    def _command(self, step: str) -> str:
+        """Return the line for the far shell: the file itself is an argument."""
+        script = files.read(f"{self.folder}/{step}", MOST_BYTES)[0].decode()
+        given = (self.cell.root, self.cell.cell) if step == START else ()
+        return " ".join(("sudo -n /bin/sh -c", *map(quote, (script, step, *given))))
+
+    def _names(self, node: Joining, hosts: Iterable[str]) -> str:
+        known = {node.name: node.address}
+        for host in (*hosts, socket.gethostname()):
+            if host not in known and (address := address_of(host)):
+                known[host] = address
+        return "".join(f"{address} {name}\n" for name, address in known.items())
+
+    def _people(self, _node: Joining, _hosts: Iterable[str]) -> str:
+        return "".join(map(_person, self.settings.people.split()))
+
+    def _mounts(self, _node: Joining, _hosts: Iterable[str]) -> str:
+        if not self.settings.mounts:
+            return ""
+        lines = files.read(self.settings.mounts, MOST_BYTES)[0].decode().splitlines()
+        told = [" ".join(line.split()) for line in lines]
+        return "".join(f"{line}\n" for line in told if line and not line.startswith("#"))
+
+
+TEXTS: Mapping[str, Callable[[Preparing, Joining, Iterable[str]], str]] = {
+    "names": Preparing._names,
+    "people": Preparing._people,
+    "mounts": Preparing._mounts,
+}
+
+
+def address_of(host: str) -> str:
+    """Return the address that a name leads to here; empty for none."""
+    try:
+        return socket.gethostbyname(host)
+    except OSError:
+        return ""
+
+
+def _person(name: str) -> str:
+    try:
+        one = pwd.getpwnam(name)
+        group = grp.getgrgid(one.pw_gid).gr_name
+    except KeyError as error:
+        raise ConfigError((f"[bootstrap] people: no account {name}, or no group of it",)) from error
+    home, shell = one.pw_dir, one.pw_shell or "/bin/sh"
+    return f"{name} {one.pw_uid} {group} {one.pw_gid} {home} {shell}\n"

@@ -1,0 +1,1 @@
+"""What makes a machine a host of a cell, and takes it out again."""

@@ -1,0 +1,223 @@
+"""Makes a machine an execution host of a cell, and takes it out: qconf(1), qmod(1) and qhost(1).
+
+Clients end with 0 where nothing was changed, and with 1 where it had been done before. So each
+change is asked for only where it is missing, and is read back by whoever has to rely on it.
+"""
+
+from dataclasses import dataclass
+
+from lxml import etree
+
+from gridbridge.batch.gridengine import commands, qconf
+from gridbridge.batch.gridengine.commands import Argv
+from gridbridge.batch.gridengine.layout import varying
+from gridbridge.batch.gridengine.status import names, show
+from gridbridge.batch.gridengine.submit import call
+from gridbridge.errors import CommandFailed, ParseError
+from gridbridge.model.places import BEST_EFFORT
+from gridbridge.model.route import Cell
+from gridbridge.model.site.setup import Settings, words
+
+LIMIT_S = 60.0  # of each call
+DISABLED = "d"  # by hand; D is a calendar's
+ATTRIBUTES = (  # host_conf(5)
+    "load_scaling",
+    "complex_values",
+    "user_lists",
+    "xuser_lists",
+    "projects",
+    "xprojects",
+    "usage_scaling",
+    "report_variables",
+)
+REFERENCED = b"still referenced"
+TRUE = ("1", "1.000000", "TRUE", "true")
+NOT_TOLD = "-"  # what qhost prints of a host whose daemon has not reported
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """A queue instance of one host."""
+
+    queue: str
+    slots: int
+    is_used: bool  # by any job: running, starting or suspended, or it has reserved slots
+    is_disabled: bool
+    is_best_effort: bool = False
+
+
+def instances_on(cell: Cell, host: str) -> Argv:
+    """Show the queue instances of a host with the jobs that are there, in any state."""
+    shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
+    return (f"{cell.binaries}/qstat", *shown, "-q", _all_on(host))
+
+
+def read_instances(data: bytes) -> tuple[Instance, ...]:
+    """Read what qstat shows of a host; ParseError for anything else."""
+    try:
+        root = etree.fromstring(data)
+    except etree.XMLSyntaxError as error:
+        raise ParseError(f"qstat: {error}") from error
+    return tuple(_instance(one) for one in root.iterfind("queue_info/Queue-List"))
+
+
+def _instance(one: "etree._Element") -> Instance:
+    taken = [int(one.findtext(key) or 0) for key in ("slots_used", "slots_resv")]
+    values = {each.get("name"): each.text for each in one.iterfind("resource")}
+    return Instance(
+        queue=one.findtext("name", "").partition("@")[0],
+        slots=int(one.findtext("slots_total") or 0),
+        is_used=any(taken) or one.find("job_list") is not None,
+        is_disabled=DISABLED in (one.findtext("state") or ""),
+        is_best_effort=values.get(BEST_EFFORT) in TRUE,
+    )
+
+
+def has_reported(data: bytes, host: str) -> bool:
+    """Read from `qhost -xml` whether a host's execution daemon has told of its load."""
+    try:
+        root = etree.fromstring(data)
+    except etree.XMLSyntaxError as error:
+        raise ParseError(f"qhost: {error}") from error
+    told = root.xpath("host[@name=$host]/hostvalue[@name='load_avg']/text()", host=host)
+    return bool(told) and told != [NOT_TOLD]
+
+
+def instances(cell: Cell, host: str) -> tuple[Instance, ...]:
+    """Return the queue instances of a host; none where the cell has none, or no such host."""
+    done = call(cell, instances_on(cell, host))
+    if done.status and not (done.stdout + done.stderr).strip():
+        return ()
+    return read_instances(done.checked().stdout)
+
+
+def is_up(cell: Cell, host: str) -> bool:
+    """Say whether a host's execution daemon reports."""
+    return has_reported(call(cell, commands.hosts(cell)).checked().stdout, host)
+
+
+def admitted(cell: Cell) -> tuple[str, ...]:
+    """Return the execution hosts."""
+    return names(cell, "-sel")
+
+
+def admit(cell: Cell, host: str) -> None:
+    """Have the cell know a host, which may register then."""
+    if host not in names(cell, "-sh"):
+        _do(cell, "-ah", host)
+    if host not in admitted(cell):
+        lines = "".join(f"{name} NONE\n" for name in ATTRIBUTES)
+        text = f"hostname {host}\n{lines}".encode()
+        call(cell, qconf.show(cell, "-Ae", "/dev/stdin"), text).checked()
+
+
+def set_resources(cell: Cell, host: str, values: tuple[tuple[str, str], ...]) -> None:
+    """Give a host its complex_values."""
+    text = ",".join(f"{name}={value}" for name, value in values)
+    if text and qconf.settings(show(cell, "-se", host)).get("complex_values") != text:
+        _do(cell, "-rattr", "exechost", "complex_values", text, host)
+
+
+def join_group(cell: Cell, host: str, group: str) -> None:
+    """Have a host in a host group."""
+    if host not in _members(cell, group):
+        _do(cell, "-aattr", "hostgroup", "hostlist", host, group)
+
+
+def join_queue(cell: Cell, host: str, queue: str) -> None:
+    """Have a host in a queue, by its own name if no group of the queue has it."""
+    if queue not in (one.queue for one in instances(cell, host)):
+        _do(cell, "-aattr", "queue", "hostlist", host, queue)
+
+
+def set_slots(cell: Cell, host: str, queue: str, slots: int) -> None:
+    """Give a queue its slots on a host."""
+    told = qconf.settings(show(cell, "-sq", queue)).get("slots", "")
+    if (host, str(slots)) not in varying(told).others:
+        _do(cell, "-rattr", "queue", "slots", str(slots), f"{queue}@{host}")
+
+
+def close(cell: Cell, host: str) -> None:
+    """Disable all queue instances of a host; CommandFailed when one stays open."""
+    _switch(cell, host, "-d", is_disabled=True)
+
+
+def open_up(cell: Cell, host: str) -> None:
+    """Enable all queue instances of a host; CommandFailed when one stays closed."""
+    _switch(cell, host, "-e", is_disabled=False)
+
+
+def _switch(cell: Cell, host: str, option: str, *, is_disabled: bool) -> None:
+    if all(one.is_disabled == is_disabled for one in instances(cell, host)):
+        return
+    argv = (f"{cell.binaries}/qmod", option, _all_on(host))
+    done = call(cell, argv).checked()
+    if any(one.is_disabled != is_disabled for one in instances(cell, host)):
+        raise CommandFailed(argv, done.status, b"", b"a queue instance is as it was before")
+
+
+def suspend(cell: Cell, host: str, queue: str) -> None:
+    """Suspend a queue instance, and so have its tasks make way."""
+    call(cell, (f"{cell.binaries}/qmod", "-sq", f"{queue}@{host}")).checked()
+
+
+def put_back(cell: Cell, host: str, queue: str) -> None:
+    """Have the tasks of a queue instance run elsewhere, if they are such as may run again."""
+    call(cell, (f"{cell.binaries}/qmod", "-rq", f"{queue}@{host}"))
+
+
+def leave_queues(cell: Cell, host: str) -> None:
+    """Take a host out of every queue: its own values first, then its name."""
+    shown = map(qconf.settings, show(cell, "-sq", commands.ANY_PE).split(b"\n\n"))
+    for queue in (one for one in shown if "qname" in one):
+        if _has_values(queue, host):
+            _do(cell, "-purge", "queue", "*", f"{queue['qname']}@{host}")
+        if host in words(queue.get("hostlist", "")):
+            _do(cell, "-dattr", "queue", "hostlist", host, queue["qname"])
+
+
+def _has_values(queue: Settings, host: str) -> bool:
+    return any(where == host for value in queue.values() for where, _ in varying(value).others)
+
+
+def leave_groups(cell: Cell, host: str) -> None:
+    """Take a host out of every host group."""
+    for group in names(cell, "-shgrpl"):
+        if host in _members(cell, group):
+            _do(cell, "-dattr", "hostgroup", "hostlist", host, group)
+
+
+def dismiss(cell: Cell, host: str) -> None:
+    """Let a host administer and submit no more."""
+    for listed, option in (("-sh", "-dh"), ("-ss", "-ds")):
+        if host in names(cell, listed):
+            _do(cell, option, host)
+
+
+def stop(cell: Cell, host: str) -> None:
+    """Have a host's execution daemon end, if it runs: one that does not is no error."""
+    call(cell, qconf.show(cell, "-ke", host))
+
+
+def forget(cell: Cell, host: str) -> bool:
+    """Take a host off the execution hosts; False when something in the cell still names it."""
+    if host in admitted(cell):
+        done = call(cell, qconf.show(cell, "-de", host))
+        if done.status and REFERENCED in done.stdout + done.stderr:
+            return False
+        done.checked()
+    if host in names(cell, "-sconfl"):
+        _do(cell, "-dconf", host)
+    return host not in admitted(cell)
+
+
+def _members(cell: Cell, group: str) -> tuple[str, ...]:
+    return words(qconf.settings(show(cell, "-shgrp", group)).get("hostlist", ""))
+
+
+def _do(cell: Cell, *what: str) -> None:
+    call(cell, qconf.show(cell, *what)).checked()
+
+
+def _all_on(host: str) -> str:
+    return f"*@{host}"

@@ -1,0 +1,147 @@
+"""gridbridge-as-root VERB HOST [ADDRESS]: one of four things that only root may do on the master.
+
+Run as root by the account gridbridge-admin through sudo. It takes names and addresses, never a
+command or a path. Exit status: 0 done, 1 failed, 2 refused.
+
+  name HOST ADDRESS   have HOST lead to ADDRESS in our own block of /etc/hosts
+  unname HOST         take it out of that block
+  export HOST         run the program that [bootstrap] export of root's gridbridge.toml names
+  unexport HOST       the same with unexport; where none is named nothing is done
+
+Example: sudo -n /opt/gridbridge/bin/gridbridge-as-root name alpha-n7 10.77.0.13
+"""
+
+import fcntl
+import ipaddress
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from gridbridge import config
+from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.model.places import CONFIG
+from gridbridge.shell import synopsis, trust
+from gridbridge.shell.runner import run
+
+HOSTS = "/etc/hosts"
+LOCK = "/run/gridbridge-as-root.lock"
+BEGIN, END = "# gridbridge: nodes that come and go", "# gridbridge: end"
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]*[A-Za-z0-9])*")
+HOST_MAX = 253
+LIMIT_S = 50.0
+ENV = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+FAILED, REFUSED = 1, 2
+
+
+class Refused(GridbridgeError):
+    """What this program does for nobody."""
+
+
+def main() -> None:
+    """Do what the arguments ask; one line on standard error when that is refused."""
+    synopsis.show_if_asked(__doc__)
+    os.umask(0o022)
+    os.chdir("/")
+    try:
+        perform(tuple(sys.argv[1:]))
+    except (GridbridgeError, OSError) as error:
+        os.write(2, f"gridbridge-as-root: {str(error).splitlines()[0]}\n".encode())
+        sys.exit(REFUSED if isinstance(error, Refused | ConfigError) else FAILED)
+
+
+def perform(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> None:
+    """Check every word, and do it."""
+    verb, names = words[:1], words[1:]
+    if verb == ("name",) and len(names) == 2:
+        change(hosts, lambda text: named(text, _host(names[0]), _address(names[1])))
+    elif verb == ("unname",) and len(names) == 1:
+        change(hosts, lambda text: unnamed(text, _host(names[0])))
+    elif verb in (("export",), ("unexport",)) and len(names) == 1:
+        run_sites(verb[0], _host(names[0]), path)
+    else:
+        raise Refused("usage: gridbridge-as-root name HOST ADDRESS | unname|export|unexport HOST")
+
+
+def _host(text: str) -> str:
+    if not HOST.fullmatch(text) or len(text) > HOST_MAX or text == "localhost":
+        raise Refused(f"{text[:80]!r} is no name of a host: letters, digits, - and . are right")
+    return text
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError as error:
+        raise Refused(f"{text[:80]!r} is no address") from error
+
+
+def named(text: str, host: str, address: str) -> str:
+    """Return a hosts file with a name in our block; Refused where others' lines have either.
+
+    A qmaster admits nobody whose address leads back to another name.
+    """
+    before, ours, after = split(text)
+    for line in before + after:
+        if {host, address} & set(line.partition("#")[0].split()):
+            raise Refused(f"{HOSTS} has {line[:80]!r}, which is not ours: {host} is not added")
+    others = [line for line in ours if not {host, address} & set(line.split())]
+    return joined(before, [*others, f"{address} {host}"], after)
+
+
+def unnamed(text: str, host: str) -> str:
+    """Return a hosts file without a name in our block."""
+    before, ours, after = split(text)
+    return joined(before, [line for line in ours if line.split()[1:] != [host]], after)
+
+
+def split(text: str) -> tuple[list[str], list[str], list[str]]:
+    """Return the lines before our block, in it and after it; Refused for half a block."""
+    lines = text.splitlines()
+    if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
+        raise Refused(f"{HOSTS}: half of our block; mend the lines {BEGIN!r} and {END!r}")
+    if BEGIN not in lines:
+        return lines, [], []
+    first, last = lines.index(BEGIN), lines.index(END)
+    if last < first:
+        raise Refused(f"{HOSTS}: {END!r} comes before {BEGIN!r}")
+    return lines[:first], lines[first + 1 : last], lines[last + 1 :]
+
+
+def joined(before: list[str], ours: list[str], after: list[str]) -> str:
+    """Return the whole file; an empty block is none."""
+    block = [BEGIN, *ours, END] if ours else []
+    return "".join(f"{line}\n" for line in (*before, *block, *after))
+
+
+def change(path: str, edit: Callable[[str], str], lock: str = LOCK) -> None:
+    """Replace a file at once by what an edit makes of it; one change at a time."""
+    with open(lock, "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            before = file.read()
+        after = edit(before)
+        if after != before:
+            _replace(path, after)
+
+
+def _replace(path: str, text: str) -> None:
+    new = f"{path}.gridbridge"
+    with suppress(FileNotFoundError):
+        os.unlink(new)
+    end = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+    with open(end, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)
+
+
+def run_sites(verb: str, host: str, path: str) -> None:
+    """Run the site's own program for a verb, if root's configuration names one."""
+    settings = config.load(path).bootstrap
+    programs: Mapping[str, str] = {"export": settings.export, "unexport": settings.unexport}
+    if programs[verb]:
+        trust.require(programs[verb], owner=os.geteuid())
+        run((programs[verb], host), dict(ENV), LIMIT_S).checked()

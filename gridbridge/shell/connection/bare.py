@@ -1,0 +1,130 @@
+"""Runs programs on a machine that nobody has met yet, at which one host key alone is believed.
+
+No file of known hosts counts: the key is the one that the machine's provider told.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import paramiko
+from paramiko import AuthenticationException, BadHostKeyException, SSHException
+from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
+
+from gridbridge.errors import CommandFailed, NotAdmitted, NotReached
+from gridbridge.shell.connection.login import CHANGED, UNKNOWN, words_of
+from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED
+
+CHUNK_BYTES = 65536
+MOST_BYTES = 1 << 20  # of what a program says
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A machine, and who logs in there."""
+
+    address: str
+    host_key: str  # as in known_hosts, without the host
+    user: str
+    key_file: str
+    port: int = 22
+
+    @property
+    def known_as(self) -> str:
+        """The name that its key goes by."""
+        return self.address if self.port == 22 else f"[{self.address}]:{self.port}"
+
+
+@contextmanager
+def logged_in(machine: Machine) -> Iterator[paramiko.SSHClient]:
+    """Log in; NotAdmitted for any other host key, NotReached when there is no login yet."""
+    client = paramiko.SSHClient()
+    client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    client.get_host_keys().add(machine.known_as, *_key(machine))
+    try:
+        _connect(client, machine)
+        yield client
+    finally:
+        client.close()
+
+
+def _connect(client: paramiko.SSHClient, machine: Machine) -> None:
+    try:
+        client.connect(
+            machine.address,
+            port=machine.port,
+            username=machine.user,
+            key_filename=machine.key_file,
+            allow_agent=False,
+            look_for_keys=False,
+            timeout=CONNECT_S,
+            banner_timeout=CONNECT_S,
+            auth_timeout=CONNECT_S,
+        )
+    except BadHostKeyException as error:
+        raise _refused(machine) from error
+    except AuthenticationException as error:
+        raise _not_reached(machine, words_of(error)) from error
+    except (SSHException, OSError, EOFError) as error:
+        if words_of(error) in (CHANGED, UNKNOWN):
+            raise _refused(machine) from error
+        raise _not_reached(machine, words_of(error)) from error
+
+
+def do(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) -> bytes:
+    """Have the far shell run a command that reads a text; return what it says.
+
+    Raises CommandFailed when it does not end with 0 in time.
+    """
+    transport, deadline = client.get_transport(), time.monotonic() + limit_s
+    if transport is None:
+        raise NotReached((CLIENT,), FAILED, stderr=b"the connection is closed")
+    said, status = b"", None
+    try:
+        channel = transport.open_session(timeout=limit_s)
+        channel.set_combine_stderr(True)
+        channel.settimeout(limit_s)
+        channel.exec_command(command)
+        channel.sendall(text)
+        channel.shutdown_write()
+        said = _all(channel, deadline)
+        if channel.status_event.wait(max(0.0, deadline - time.monotonic())):
+            status = channel.recv_exit_status()
+    except (SSHException, OSError, EOFError) as error:
+        raise CommandFailed((CLIENT,), None, said, words_of(error), transient=True) from error
+    if status != 0:
+        raise CommandFailed((CLIENT,), status, said)
+    return said
+
+
+def _all(channel: paramiko.Channel, deadline: float) -> bytes:
+    """Read to the end; what is beyond the most is not kept."""
+    said = b""
+    while True:
+        channel.settimeout(max(0.001, deadline - time.monotonic()))
+        chunk = channel.recv(CHUNK_BYTES)
+        if not chunk:
+            return said
+        said = (said + chunk)[:MOST_BYTES]
+
+
+def _key(machine: Machine) -> tuple[str, paramiko.PKey]:
+    """Read the key that was told; NotAdmitted for none, and for what is no key."""
+    try:
+        entry = HostKeyEntry.from_line(f"{machine.address} {machine.host_key}")
+    except InvalidHostKey as error:
+        raise _refused(machine) from error
+    if not machine.host_key or entry is None or entry.key is None:
+        raise _refused(machine)
+    return entry.key.get_name(), entry.key
+
+
+def _refused(machine: Machine) -> NotAdmitted:
+    wrong = f"{machine.address} does not show the host key that its provider told"
+    return NotAdmitted((CLIENT,), FAILED, stderr=f"{wrong}: nothing was sent there".encode())
+
+
+def _not_reached(machine: Machine, why: bytes) -> NotReached:
+    told = f"{machine.user}@{machine.address}: ".encode() + why
+    return NotReached((CLIENT,), FAILED, stderr=told)

@@ -1,0 +1,73 @@
+"""What one host is asked about before it leaves, as qstat and qhost of 8.1.9 print it."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine.membership.hosts import Instance, has_reported, read_instances
+from gridbridge.errors import ParseError
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
+BEST_EFFORT = b'<resource name="gb_besteffort" type="qc">1</resource>'
+TRANSFERRING = b"<slots_used>0</slots_used>", b"<slots_used>1</slots_used>"
+RESERVED = b"<slots_resv>0</slots_resv>", b"<slots_resv>2</slots_resv>"
+
+
+def golden(name: str) -> bytes:
+    """Return what was captured."""
+    return (GOLDEN / f"{name}.xml").read_bytes()
+
+
+def test_a_closed_host_with_a_task_is_busy_and_closed() -> None:
+    (found,) = read_instances(golden("host-busy"))
+
+    assert found == Instance(queue="all.q", slots=2, is_used=True, is_disabled=True)
+
+
+def test_a_host_that_was_just_admitted_is_idle_and_closed() -> None:
+    (found,) = read_instances(golden("host-new"))
+
+    assert found == Instance(queue="all.q", slots=4, is_used=False, is_disabled=True)
+
+
+@pytest.mark.parametrize("change", [TRANSFERRING, RESERVED], ids=["a task starts", "reserved"])
+def test_slots_that_are_taken_or_reserved_are_busy(change: tuple[bytes, bytes]) -> None:
+    (found,) = read_instances(golden("host-new").replace(*change))
+
+    assert found.is_used
+
+
+def test_a_suspended_task_without_a_slot_is_busy() -> None:
+    (found,) = read_instances(golden("host-busy").replace(TRANSFERRING[1], TRANSFERRING[0]))
+
+    assert found.is_used
+
+
+def test_a_queue_of_best_effort_is_known_by_its_resource() -> None:
+    at = b"<state>d</state>"
+    (found,) = read_instances(golden("host-busy").replace(at, BEST_EFFORT + at))
+
+    assert found.is_best_effort
+
+
+def test_a_queue_that_a_calendar_closed_is_not_disabled_by_hand() -> None:
+    (found,) = read_instances(golden("host-new").replace(b"<state>du", b"<state>D"))
+
+    assert not found.is_disabled
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("alpha-n1", True), ("alpha-n", False), ("global", False), ("alpha-n9", False)],
+)
+def test_a_host_reports_when_its_load_is_told(host: str, expected: bool) -> None:
+    assert has_reported(golden("hosts"), host) == expected
+
+
+def test_half_an_answer_tells_nothing() -> None:
+    half = golden("host-busy")[:400]
+
+    with pytest.raises(ParseError, match="qstat"):
+        read_instances(half)
+    with pytest.raises(ParseError, match="qhost"):
+        has_reported(half, "alpha-n1")

@@ -1,0 +1,109 @@
+"""What root does for the balancer: four verbs, whose every word is checked."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.cli import as_root
+from gridbridge.cli.as_root import BEGIN, END, Refused
+from gridbridge.errors import Untrusted
+
+CONF = Path(__file__).parents[2] / "conf"
+OTHERS = "127.0.0.1 localhost\n10.0.0.1 master m # not alpha-n7\n"
+ONE = f"{OTHERS}{BEGIN}\n10.0.0.7 alpha-n7\n{END}\n"
+
+
+@pytest.fixture
+def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a hosts file of others' lines."""
+    monkeypatch.setattr(as_root.change, "__defaults__", (str(tmp_path / "lock"),))
+    path = tmp_path / "hosts"
+    path.write_text(OTHERS)
+    return path
+
+
+def test_a_name_stands_in_our_block_alone_and_goes_with_it(hosts: Path) -> None:
+    told = []
+    for words in (
+        ("name", "alpha-n7", "10.0.0.7"),
+        ("name", "alpha-n7", "10.0.0.7"),
+        ("unname", "alpha-n7"),
+        ("unname", "alpha-n7"),
+    ):
+        as_root.perform(words, str(hosts))
+        told.append(hosts.read_text())
+
+    assert [ONE, ONE, OTHERS, OTHERS] == told  # noqa: SIM300 - style.md 33
+
+
+@pytest.mark.parametrize("new", [("alpha-n7", "10.0.0.8"), ("alpha-n8", "10.0.0.7")])
+def test_a_name_and_an_address_have_one_line(hosts: Path, new: tuple[str, str]) -> None:
+    """A qmaster admits nobody whose address leads back to another name."""
+    hosts.write_text(ONE)
+
+    as_root.perform(("name", *new), str(hosts))
+    assert hosts.read_text() == f"{OTHERS}{BEGIN}\n{new[1]} {new[0]}\n{END}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("run", "alpha-n7"),
+        ("name", "alpha-n7"),
+        ("name", "alpha-n7", "10.0.0.7", "more"),
+        ("name", "alpha n7", "10.0.0.7"),
+        ("name", "a\n10.0.0.1", "10.0.0.7"),
+        ("name", "-x", "10.0.0.7"),
+        ("name", "a" * 254, "10.0.0.7"),
+        ("name", "localhost", "10.0.0.7"),
+        ("name", "alpha-n7", "10.0.0.7 master"),
+        ("name", "alpha-n7", "10.0.0"),
+        ("name", "master", "10.0.0.7"),
+        ("name", "alpha-n7", "10.0.0.1"),
+        ("unname", "../hosts"),
+        ("export", "alpha-n7;reboot"),
+        ("export",),
+    ],
+)
+def test_anything_else_is_refused_and_changes_nothing(hosts: Path, words: tuple[str, ...]) -> None:
+    with pytest.raises(Refused):
+        as_root.perform(words, str(hosts))
+
+    assert hosts.read_text() == OTHERS
+
+
+@pytest.mark.parametrize("half", [f"{BEGIN}\n", f"{END}\n", f"{END}\n{BEGIN}\n"])
+def test_half_of_our_block_is_left_to_an_administrator(hosts: Path, half: str) -> None:
+    hosts.write_text(OTHERS + half)
+
+    with pytest.raises(Refused, match=r"block|before"):
+        as_root.perform(("unname", "alpha-n7"), str(hosts))
+    assert hosts.read_text() == OTHERS + half
+
+
+def test_the_sites_program_gets_the_name_and_nothing_else(hosts: Path, tmp_path: Path) -> None:
+    program, settings = tmp_path / "export", tmp_path / "gridbridge.toml"
+    program.write_text(f'#!/bin/sh\necho "$#" "$@" >{tmp_path}/told\n')
+    program.chmod(0o755)
+    settings.write_text(f'[site]\ncluster = "a"\n[bootstrap]\nexport = "{program}"\n')
+
+    for verb in ("export", "unexport"):
+        as_root.perform((verb, "alpha-n7"), str(hosts), str(settings))
+    assert (tmp_path / "told").read_text() == "1 alpha-n7\n"
+    program.chmod(0o777)
+    with pytest.raises(Untrusted):
+        as_root.perform(("export", "alpha-n7"), str(hosts), str(settings))
+
+
+def test_sudo_lets_the_balancers_account_alone_do_these_verbs_and_nothing_else() -> None:
+    """The accounts of the poller and the runner are not named."""
+    lines = (CONF / "sudoers" / "gridbridge-admin").read_text().splitlines()
+    (rule,) = [line for line in lines if not line.startswith("#")]
+    who, _, commands = rule.partition(" ALL=(root) NOPASSWD: ")
+
+    assert who == "gridbridge-admin"
+    assert commands.split(", ") == [
+        f"/opt/gridbridge/bin/gridbridge-as-root {verb} *"
+        for verb in ("name", "unname", "export", "unexport")
+    ]

@@ -1,0 +1,212 @@
+"""A bare machine becomes an execution host of the lab's alpha and stops being one, for real."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
+
+MASTER = "alpha-master"
+NODE = "alpha-n7"
+PYTHON = "/opt/gridbridge/venv/bin/python3"
+MOUNTS = ("/home", "/opt/gridbridge", "/var/lib/gridengine/alpha/common")
+BLOCK = "# gridbridge: nodes that come and go"
+CALLS = """\
+import json, os, sys
+from gridbridge.apply.elastic import membership as module
+from gridbridge.apply.elastic.membership import GridEngineMembership
+from gridbridge.apply.elastic.preparing import Preparing
+from gridbridge.batch.gridengine import submit
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.elastic.joining import Joining
+from gridbridge.model.elastic.sections import Bootstrap
+from gridbridge.model.route import Cell
+
+name, address, key, dies_after, calls = json.loads(sys.argv[1])
+settings = Bootstrap(
+    steps="names people mounts execd", user="gridadm", key="/etc/gridlab/gridadm.key",
+    people="alice bob", mounts="/etc/gridlab/mounts",
+)
+cell = Cell(
+    root="/var/lib/gridengine", cell="alpha", qmaster_port="6444", execd_port="6445",
+    binaries="/var/lib/gridengine/bin/lx-amd64", timeout_s=60,
+)
+preparing = Preparing(settings=settings, cell=cell, folder="/mnt/checkout/conf/bootstrap")
+site = GridEngineMembership(cell=cell, preparing=preparing)
+node = Joining(
+    name=name, address=address, host_key=key, slots=3, resources=(("h_vmem", "4G"),),
+    queues=("all.q",),
+)
+done = 0
+def dying(call):
+    def counted(*words, **keys):
+        global done
+        if dies_after and done == dies_after:
+            os.kill(os.getpid(), 9)
+        done += 1
+        return call(*words, **keys)
+    return counted
+submit.run = dying(submit.run)
+module.run = dying(module.run)
+told = []
+for verb in calls:
+    try:
+        if verb == "join":
+            told.append(site.join(node).value)
+        elif verb == "look":
+            seen = site.look(name)
+            told.append([seen.is_idle, seen.is_closed, seen.is_listed])
+        elif verb == "close":
+            told.append(site.close(name))
+        elif verb == "open":
+            told.append(site.open(name))
+        else:
+            told.append(site.leave(name, is_dead=verb == "leave dead").value)
+    except GridbridgeError as error:
+        told.append([type(error).__name__, str(error)])
+print(json.dumps([told, done]))
+"""
+
+
+@pytest.fixture(scope="module")
+def grid() -> Iterator[Grid]:
+    """Return the lab with what the steps need, and put all of it back."""
+    if os.getuid() != 0:
+        pytest.skip("the lab needs root")
+    grid = Grid()
+    mounts = "".join(f"/export{folder} {folder} none bind 0 0\n" for folder in MOUNTS)
+    grid.on(MASTER, "tee", "/etc/gridlab/mounts", stdin=mounts)
+    give_back(grid)
+    yield grid
+    give_back(grid)
+
+
+def give_back(grid: Grid) -> None:
+    """Have no node rented, and none in the cell."""
+    Node(grid, {"address": "10.77.0.13", "host_key": ""}).ask("close", "leave dead", "leave dead")
+    script = """for id in $(/opt/gridlab/power-node list </dev/null | grep -o 'lab-[0-9a-f]*'); do
+        echo "{\\"id\\": \\"$id\\"}" | /opt/gridlab/power-node destroy; done"""
+    grid.sh(MASTER, script)
+
+
+class Node:
+    """A rented machine, and what is asked of its membership."""
+
+    def __init__(self, grid: Grid, told: dict[str, str]) -> None:
+        self.grid, self.told = grid, told
+
+    def ask(self, *calls: str, key: str = "", dies_after: int = 0) -> list[object]:
+        """Return the answers; none at all when the process was killed before."""
+        given = (NODE, self.told["address"], key or self.told["host_key"], dies_after, calls)
+        done = self.grid.on(MASTER, PYTHON, "-I", "-", json.dumps(given), stdin=CALLS)
+        if dies_after and not done.out:
+            return []
+        assert done.status == 0, done
+        answers, self.steps = json.loads(done.out)
+        return list(answers)
+
+    def joined(self) -> None:
+        """Go on until it has joined, as round after round would."""
+        self.grid.until(lambda: self.ask("join") == ["joined"], f"{NODE} to join")
+
+    def left(self, verb: str = "leave") -> None:
+        """Go on until it has left."""
+        self.grid.until(lambda: self.ask(verb) == ["left"], f"{NODE} to leave")
+
+    def traces(self) -> list[str]:
+        """Return which lists of the cell and of its master name the node."""
+        script = """for what in -sel -sh -ss -sconfl '-shgrp @allhosts' '-sq all.q'; do
+            qconf $what; done; cat /etc/hosts"""
+        out = self.grid.sh(MASTER, script)
+        return [line for line in out.splitlines() if NODE in line or BLOCK in line]
+
+
+@pytest.fixture(scope="module")
+def node(grid: Grid) -> Node:
+    """Return a bare machine that runs."""
+    wish = json.dumps({"name": NODE, "pool": "small", "tags": {"gridbridge": "alpha"}})
+    grid.sh(MASTER, f"echo '{wish}' | /opt/gridlab/power-node create")
+
+    def running() -> list[dict[str, str]]:
+        told = json.loads(grid.sh(MASTER, "/opt/gridlab/power-node list </dev/null"))
+        return [one for one in told if one["host_key"]]
+
+    return Node(grid, grid.until(running, f"{NODE} to boot")[0])
+
+
+def test_a_wrong_host_key_refuses_and_leaves_the_cell_as_it_was(node: Node) -> None:
+    script = "ssh-keygen -q -t ed25519 -N '' -f /tmp/k; cat /tmp/k.pub; rm /tmp/k*"
+    other = node.grid.sh(MASTER, script)
+    node.grid.until(lambda: node.ask("look") == [[True, True, False]], "nothing of it")
+
+    def refused() -> list[object]:
+        told = node.ask("join", key=" ".join(other.split()[:2]))
+        return told if told[0][0] == "NotAdmitted" else []  # type: ignore[index]
+
+    ((kind, why),) = node.grid.until(refused, "sshd to answer")
+    assert "NotAdmitted" == kind
+    assert "does not show the host key that its provider told" in why
+    assert [f"{node.told['address']} {NODE}"] == [one for one in node.traces() if BLOCK not in one]
+
+
+def test_a_bare_machine_joins_after_kills_between_any_two_steps_and_runs_tasks(node: Node) -> None:
+    grid, kills = node.grid, 0
+    for dies_after in range(1, 80, 2):
+        answers = node.ask("join", dies_after=dies_after)
+        kills += not answers
+        if answers:
+            break
+    node.joined()
+    job = grid.submit("-q", f"all.q@{NODE}", "-b", "y", "-cwd", "-o", "/dev/null", "/bin/true")
+    ended = grid.accounting_of_end(job)
+    slots = grid.sh(MASTER, f"qstat -f -q all.q@{NODE} | grep {NODE}").split()[2]
+    resources = grid.sh(MASTER, f"qconf -se {NODE} | grep complex_values").split()[1]
+
+    assert kills >= 5
+    assert (NODE, "0") == (ended["hostname"], ended["exit_status"])
+    assert "0/0/3" == slots
+    assert "h_vmem=4G" == resources
+
+
+def test_a_task_that_slipped_in_is_seen_and_its_host_can_be_opened_again(node: Node) -> None:
+    grid = node.grid
+    node.joined()
+    job = grid.submit("-q", f"all.q@{NODE}", "-b", "y", "-cwd", "-o", "/dev/null", "sleep", "300")
+    grid.until(lambda: grid.states().get(job) == "r", f"job {job} to run")
+
+    seen = node.ask("close", "look", "leave", "open", "look")
+    grid.cell("alpha", "qdel", job, user="root")
+    grid.until(lambda: job not in grid.states(), f"job {job} to end")
+    assert [None, [False, True, True], "still referenced", None, [False, False, True]] == seen
+
+
+def test_an_idle_host_leaves_without_a_trace_and_may_be_killed_at_any_step(node: Node) -> None:
+    node.joined()
+    node.grid.until(lambda: node.ask("look") == [[True, False, True]], "it to be idle")
+    node.ask("close")
+    kills = 0
+    for dies_after in range(1, 80, 2):
+        answers = node.ask("leave", dies_after=dies_after)
+        kills += not answers
+        if answers:
+            break
+    node.left()
+
+    assert kills >= 5
+    assert [] == node.traces()
+    assert [[True, True, False]] == node.ask("look")
+
+
+def test_a_dead_host_leaves_without_its_own_steps(node: Node) -> None:
+    node.joined()
+    node.grid.lab("power", "alpha-n3", "cut")
+
+    node.ask("close")
+    node.left("leave dead")
+    assert [] == node.traces()
