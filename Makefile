@@ -89,10 +89,11 @@ test-long-as-root:
 bench: lab ## what a transfer and a campaign cost, in the lab; fails when a target of docs/figures.md is missed
 	@mkdir -p .build
 	@$(BIN)/python -m bench.simulation --json .build/simulation.json; simulation=$$?; \
+	$(BIN)/python -m bench.elastic_replay --json .build/elastic_replay.json; replay=$$?; \
 	$(BIN)/python -m bench.qstat_parse; parse=$$?; \
 	$(BIN)/python -m bench.accounting --json .build/accounting.json; accounting=$$?; \
 	$(BIN)/python -m bench.campaign --json .build/campaign.json brought cycle ended held noted sent injected asked harvest; campaign=$$?; \
-	$(BIN)/python -m bench.transfer --json .build/figures.json && [ $$simulation$$parse$$accounting$$campaign = 0000 ]
+	$(BIN)/python -m bench.transfer --json .build/figures.json && [ $$simulation$$replay$$parse$$accounting$$campaign = 00000 ]
 
 format: $(VENV)/ready
 	$(BIN)/ruff format $(wildcard $(SOURCES))

@@ -1,0 +1,124 @@
+"""What policies save and how long tasks wait by them: three made-up weeks, replayed.
+
+Weeks `ash`, `beech` and `cedar` use 30, 50 and 70 % of the slots of the largest cluster (see
+`gridbridge simulate --synthetic`); all policies of a row replay the same week under the same
+limits. A node is paid by the second, unless a row says by the hour.
+
+Usage: .venv/bin/python -m bench.elastic_replay [--json FILE] [--days N]
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+from gridbridge.model.elastic.replayed import Outcome, ReplayRules, Terms
+from gridbridge.model.elastic.sections import Demand
+from gridbridge.services.elastic.simulation.engine import Replay
+from gridbridge.services.elastic.simulation.policies import way_of
+from gridbridge.services.elastic.simulation.synthetic import Asked, make
+
+WEEKS = (("ash", 0.3), ("beech", 0.5), ("cedar", 0.7))
+TERMS = Terms()
+TASKS_A_DAY = 1000.0
+MONTH_DAYS, MOST_MONTH_S = 30.0, 30.0
+MOST_WAIT, LEAST_SAVED = 1 / 3, 0.10
+BY_HOUR = Demand(billing_s=3600.0)
+FRUGAL = Demand(wait_s=300.0, target_wait_s=300.0, idle_timeout_s=0.0, shrink_pause_s=0.0)
+WAYS = {
+    "always-on": (ReplayRules.ALWAYS_ON, Demand()),
+    "starcluster": (ReplayRules.STARCLUSTER, Demand()),
+    "demand": (ReplayRules.DEMAND, Demand()),
+    "demand, frugal": (ReplayRules.DEMAND, FRUGAL),
+    "azge": (ReplayRules.AZGE, Demand()),
+    "azge, by the hour": (ReplayRules.AZGE, BY_HOUR),
+    "demand, by the hour": (ReplayRules.DEMAND, BY_HOUR),
+    "squeeze": (ReplayRules.SQUEEZE, Demand()),
+}
+
+
+def replayed(seed: str, load: float, days: float) -> dict[str, Outcome]:
+    """Replay one week by every way."""
+    slots = TERMS.max_nodes * TERMS.slots
+    asked = Asked(seed=seed, days=days, tasks_a_day=TASKS_A_DAY, load=load, slots=slots)
+    tasks = make(asked).tasks
+    return {
+        name: Replay(tasks, TERMS, way_of(rules, TERMS, demand)).run()
+        for name, (rules, demand) in WAYS.items()
+    }
+
+
+def month() -> float:
+    """Return the seconds that a month of 1,000 tasks a day takes by policy demand."""
+    slots = TERMS.max_nodes * TERMS.slots
+    tasks = make(
+        Asked(seed="ash", days=MONTH_DAYS, tasks_a_day=TASKS_A_DAY, load=0.5, slots=slots)
+    ).tasks
+    begun = time.process_time()
+    Replay(tasks, TERMS, way_of(ReplayRules.DEMAND, TERMS, Demand())).run()
+    return time.process_time() - begun
+
+
+def misses(seed: str, found: dict[str, Outcome]) -> list[str]:
+    """Name the targets that a week misses."""
+    ours, base = found["demand, frugal"], found["starcluster"]
+    told = []
+    if ours.beyond_mean_s > MOST_WAIT * base.beyond_mean_s:
+        told.append(
+            f"{seed}: {ours.beyond_mean_s:.0f} s beyond boot, starcluster {base.beyond_mean_s:.0f}"
+            f" (always-on {found['always-on'].beyond_mean_s:.0f})"
+        )
+    if ours.node_hours > base.node_hours:
+        told.append(f"{seed}: {ours.node_hours:.0f} node-hours, starcluster {base.node_hours:.0f}")
+    for ending in ("", ", by the hour"):
+        ours, base = found[f"demand{ending}"], found[f"azge{ending}"]
+        saved = 1 - ours.cost / base.cost
+        if saved < LEAST_SAVED:
+            told.append(f"{seed}: {100 * saved:.1f} % cheaper than azge{ending}")
+    return told
+
+
+def show(seed: str, load: float, found: dict[str, Outcome]) -> None:
+    """Print a week's table."""
+    print(f"\n{seed}, {100 * load:.0f} %, {found['demand'].tasks} tasks")
+    print(f"{'':<22}{'wait s':>8}{'beyond':>8}{'late':>7}{'node-h':>9}{'cost':>9}{'kWh':>8}")
+    for name, one in found.items():
+        waits = f"{one.wait_mean_s:>8.0f}{one.beyond_mean_s:>8.0f}{one.late:>7}"
+        print(f"{name:<22}{waits}{one.node_hours:>9.1f}{one.cost:>9.1f}{one.energy_kwh:>8.1f}")
+
+
+def main() -> int:
+    """Replay, print, and return 1 when a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--days", type=float, default=7.0)
+    options = parser.parse_args()
+    missed, rows = list[str](), dict[str, dict[str, dict[str, float]]]()
+    for seed, load in WEEKS:
+        found = replayed(seed, load, options.days)
+        show(seed, load, found)
+        missed.extend(misses(seed, found))
+        rows[seed] = {
+            name: {
+                "wait_s": one.wait_mean_s,
+                "beyond_s": one.beyond_mean_s,
+                "late": one.late,
+                "node_hours": one.node_hours,
+                "cost": one.cost,
+            }
+            for name, one in found.items()
+        }
+    month_s = month()
+    print(f"\na month of {TASKS_A_DAY:.0f} tasks a day by demand: {month_s:.1f} s of CPU")
+    if month_s > MOST_MONTH_S:
+        missed.append(f"a month: {month_s:.1f} s > {MOST_MONTH_S:.0f}")
+    if options.json:
+        options.json.write_text(json.dumps({"rows": rows, "month_s": month_s, "missed": missed}))
+    for miss in missed:
+        print(f"missed: {miss}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
