@@ -48,6 +48,8 @@ class Replay:
         while (now_s := self._upcoming()) < math.inf:
             self._now_s = now_s
             self._step()
+        nodes = len(self._machines.all)
+        self._counts.moments.append(Moment(at_s=self._last_s(), nodes=nodes, waiting=0))
         for machine in self._machines.all.values():
             self._counts.off(machine.asked_s, self._last_s(), self._way.demand.billing_s)
         return outcome(self._tasks, self._terms, self._way, self._counts)

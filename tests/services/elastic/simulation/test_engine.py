@@ -127,6 +127,12 @@ def test_waits_cost_and_energy_are_those_of_the_starts() -> None:
     assert (found.added, found.removed, found.most_nodes) == (1, 1, 2)
 
 
+def test_the_picture_of_nodes_goes_on_to_the_end() -> None:
+    found = replay((task(0, 600),), ONE_NODE, ReplayRules.ALWAYS_ON)
+
+    assert [(one.at_s, one.nodes) for one in found.moments] == [(0, 1), (600, 1)]
+
+
 def test_begun_units_are_paid_for_whole() -> None:
     found = replay((task(0, 60),), ONE_NODE, ReplayRules.ALWAYS_ON, Demand(billing_s=3600))
 
