@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, JSON, clock
+from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN, clock
 from gridbridge.errors import NotSeen, StateError
 from gridbridge.model.elastic.explained import Explained, Overview
 from gridbridge.model.elastic.owned import Owned
 
-NOT_SEEN, UNKNOWN = 75, 1
+UNKNOWN = 1
 HEAD = ("node", "state", "since", "pool", "machine", "idle since", "why")
 
 
