@@ -113,7 +113,7 @@ def _key(machine: Machine) -> tuple[str, paramiko.PKey]:
     """Read the key that was told; NotAdmitted for none, and for what is no key."""
     try:
         entry = HostKeyEntry.from_line(f"{machine.address} {machine.host_key}")
-    except InvalidHostKey as error:
+    except (InvalidHostKey, SSHException) as error:  # no base64, and what is cut off
         raise _refused(machine) from error
     if not machine.host_key or entry is None or entry.key is None:
         raise _refused(machine)
