@@ -1,0 +1,188 @@
+"""Alpha grows by machines of the lab's power service, runs tasks on them, and gives them back."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
+
+HOST = "alpha-master"
+BALANCE = "/opt/gridbridge/bin/gridbridge-balance"
+TOML, KEPT = "/etc/gridbridge/gridbridge.toml", "/etc/gridbridge/balance-test.toml"
+HOME = "/var/lib/gridbridge-admin"
+OURS = r"(?ms)^\[(?:balance|demand|bootstrap|(?:pool|provider)\.[^]]+)\]\n.*?(?=^\[|\Z)"
+SECTIONS = f"""
+[balance]
+max_nodes = 5
+min_nodes = 3
+join_timeout_s = 60.0
+protect_after = 9
+[demand]
+idle_timeout_s = 1.0
+shrink_pause_s = 0.0
+boot_timeout_s = 10.0
+retry_s = 0.0
+[bootstrap]
+folder = "/etc/gridbridge/balance-test"
+user = "gridadm"
+key = "{HOME}/test.key"
+[provider.rental]
+program = "/usr/local/bin/balance-test-rent"
+timeout_s = 10.0
+[pool.rented]
+provider = "rental"
+slots = 2
+boot_s = 5.0
+"""
+RENT = f'#!/bin/sh\nGRIDLAB_TOKEN={HOME}/test.token exec /opt/gridlab/power-node "$@"\n'
+SET_UP = f"""set -e
+getent passwd gridbridge-admin || useradd -r -m -d {HOME} -s /bin/sh gridbridge-admin
+install -d -m 755 -o gridbridge-admin {HOME}
+install -m 600 -o gridbridge-admin /etc/gridlab/gridadm.key {HOME}/test.key
+install -m 600 -o gridbridge-admin /etc/gridlab/power-token {HOME}/test.token
+echo 'gridbridge-admin ALL=(root) NOPASSWD: /opt/gridbridge/bin/gridbridge-as-root' \
+    >/etc/sudoers.d/balance-test
+chmod 440 /etc/sudoers.d/balance-test
+qconf -sm | grep -qx gridbridge-admin || qconf -am gridbridge-admin
+rm -rf /etc/gridbridge/balance-test
+cp -r /opt/gridbridge/conf/bootstrap /etc/gridbridge/balance-test
+chown -R root:root /etc/gridbridge/balance-test
+"""
+
+
+@pytest.fixture(scope="module")
+def grid() -> Grid:
+    """Return the lab; gridbridge is installed there, and no transfer queue has to be open."""
+    if os.getuid() != 0:
+        pytest.skip("the lab needs root")
+    return Grid()
+
+
+@pytest.fixture(scope="module")
+def acting(grid: Grid) -> Iterator[Grid]:
+    """Return the lab with a balancer's account, and with a file by which it acts."""
+    if grid.on(HOST, "test", "-x", BALANCE).status != 0:
+        pytest.skip("no gridbridge-balance is installed in the lab")
+    grid.sh(HOST, SET_UP)
+    grid.on(HOST, "tee", "/usr/local/bin/balance-test-rent", stdin=RENT)
+    grid.sh(HOST, "chmod 755 /usr/local/bin/balance-test-rent")
+    told = re.sub(OURS, "", grid.sh(HOST, f"cat {TOML}")).rstrip("\n") + "\n" + SECTIONS
+    grid.on(HOST, "tee", KEPT, stdin=told)
+    yield grid
+    grid.sh(HOST, f"rm -rf {KEPT} /etc/gridbridge/balance-test /etc/sudoers.d/balance-test")
+
+
+@pytest.fixture(autouse=True)
+def at_rest(acting: Grid) -> Iterator[None]:
+    """Have no fault and no node, before and after."""
+    acting.lab("faults")
+    rest(acting)
+    yield
+    acting.lab("faults")
+    acting.cell("alpha", "qdel", "-u", "alice", user="root")
+    rest(acting)
+
+
+def round_(grid: Grid, *before: str) -> str:
+    """Do a round; return what it printed."""
+    done = grid.on(HOST, *before, BALANCE, "--config", KEPT, "--apply", "--json")
+    return done.out
+
+
+def nodes(grid: Grid) -> dict[str, str]:
+    """Return the nodes' states; none before the first round."""
+    done = grid.on(HOST, "gridbridge", "balance", "status", "--json")
+    told = json.loads(done.out) if done.status == 0 else {"nodes": []}
+    return {one["name"]: one["state"] for one in told["nodes"]}
+
+
+def machines(grid: Grid) -> list[dict[str, Any]]:
+    """Return all machines that the service tells of."""
+    found = json.loads(grid.sh(HOST, "/opt/gridlab/power-node list </dev/null"))
+    assert isinstance(found, list)
+    return found
+
+
+def rest(grid: Grid) -> None:
+    """Do rounds until neither a node nor a machine is left."""
+
+    def is_over() -> bool:
+        round_(grid)
+        return not nodes(grid) and not machines(grid)
+
+    grid.until(is_over, "all nodes to be given back", 90)
+
+
+def comes(grid: Grid, state: str) -> None:
+    """Do rounds until a node is in a state."""
+
+    def is_there() -> bool:
+        round_(grid)
+        return state in nodes(grid).values()
+
+    grid.until(is_there, f"a node to be {state}", 60)
+
+
+def submit(grid: Grid, tasks: int, seconds: int) -> str:
+    """Submit tasks to alpha's queue."""
+    words = ("-q", "all.q", "-t", f"1-{tasks}", "-b", "y", "-o", "/dev/null", "-j", "y")
+    return grid.submit(*words, "sleep", str(seconds)).partition(".")[0]
+
+
+def ends(grid: Grid, job: str) -> list[tuple[str, str]]:
+    """Return the host and the exit status of each task that has ended."""
+    return [(one["hostname"], one["exit_status"]) for one in grid.records(job)]
+
+
+def test_it_grows_runs_tasks_on_new_nodes_and_shrinks(acting: Grid) -> None:
+    """A round is killed on the way, and the next one goes on: no task is lost."""
+    job = submit(acting, 40, 5)
+    round_(acting, "timeout", "-s", "KILL", "2")
+    comes(acting, "ready")
+    rest(acting)
+    told = acting.until(lambda: len(found := ends(acting, job)) == 40 and found, "40 records")
+
+    assert {"0"} == {status for _, status in told}
+    assert {host for host, _ in told} - {"alpha-n1", "alpha-n2"}
+    assert {"alpha-n1", "alpha-n2"} == set(acting.sh(HOST, "qconf -sel").split()) - {HOST}
+
+
+def test_a_node_that_never_boots_is_given_back(acting: Grid) -> None:
+    acting.lab("faults", "never")
+    job = submit(acting, 6, 60)
+    comes(acting, "booting")
+    acting.cell("alpha", "qdel", job, user="root")
+    acting.until(lambda: round_(acting) and not machines(acting), "it to be given back", 60)
+
+    assert {} == nodes(acting) or {"failed"} == set(nodes(acting).values())
+
+
+def test_a_node_whose_answer_was_lost_is_taken_in_once(acting: Grid) -> None:
+    acting.lab("faults", "lost")
+    job = submit(acting, 6, 60)
+    round_(acting)
+    acting.lab("faults")
+    comes(acting, "ready")
+    made = [one["name"] for one in machines(acting)]
+    acting.cell("alpha", "qdel", job, user="root")
+
+    assert len(made) == len(set(made)) == len(nodes(acting))
+
+
+def test_nodes_of_others_stay_whatever_they_are_called(acting: Grid) -> None:
+    acting.lab("faults", "others")
+    before = machines(acting)
+    for _ in range(3):
+        round_(acting)
+
+    assert 2 == len(before)
+    assert before == machines(acting)
+    assert {} == nodes(acting)
