@@ -19,9 +19,9 @@ from gridbridge.services.tools import balance as service
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def _both(name: str) -> tuple[str, str]:
+def both(name: str) -> tuple[str, ...]:
     """Return an option with - and, as StarCluster writes it, with _."""
-    return f"--{name.replace('_', '-')}", f"--{name}"
+    return tuple(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
 
 
 OPTIONS = (
@@ -29,33 +29,33 @@ OPTIONS = (
         "--policy", type=click.Choice([one.value for one in Rules]), help="Decide by these rules."
     ),
     click.option(
-        *("-m", *_both("max_nodes"), "max_nodes"),
+        *("-m", *both("max_nodes"), "max_nodes"),
         type=click.IntRange(min=1),
         help="The most nodes of the cluster, with the master.",
     ),
     click.option(
-        *("-n", *_both("min_nodes"), "min_nodes"),
+        *("-n", *both("min_nodes"), "min_nodes"),
         type=click.IntRange(min=0),
         help="The least, with the master.",
     ),
     click.option(
-        *("-a", *_both("add_nodes_per_iteration"), *_both("add_nodes_per_iter")),
+        *("-a", *both("add_nodes_per_iteration"), *both("add_nodes_per_iter")),
         "add_nodes_per_iteration",
         type=click.IntRange(min=1),
         help="The most nodes that one round adds.",
     ),
     click.option(
-        *("-w", *_both("job_wait_time"), "job_wait_time_s"),
+        *("-w", *both("job_wait_time"), "job_wait_time_s"),
         type=click.FloatRange(min=0),
         help="Seconds after which a waiting job makes the cluster grow.",
     ),
     click.option(
-        *("-k", *_both("kill_after"), "kill_after_min"),
+        *("-k", *both("kill_after"), "kill_after_min"),
         type=click.IntRange(0, 59),
         help="The minute of its hour from which an idle node may be removed.",
     ),
     click.option(
-        *("-s", *_both("stabilization_time"), "stabilization_s"),
+        *("-s", *both("stabilization_time"), "stabilization_s"),
         type=click.FloatRange(min=0),
         help="Seconds after a change in which nothing else is done.",
     ),
@@ -114,7 +114,7 @@ def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
         path = ""
     told = or_later(lambda: service.plan(service.Given(**given), datetime.now(UTC), folder, path))
     if is_json:
-        output.as_json(_plain(told))
+        output.as_json(told_plain(told))
         return
     output.line(told.sentence)
     for one in told.refused:
@@ -138,7 +138,8 @@ def snapshot(folder: str, path: str) -> None:
     or_later(lambda: service.snapshot(folder, datetime.now(UTC), path))
 
 
-def _plain(told: Told) -> dict[str, object]:
+def told_plain(told: Told) -> dict[str, object]:
+    """Return a plan as JSON has it."""
     return {
         "add": told.add,
         "pool": told.pool,

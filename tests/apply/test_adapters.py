@@ -103,6 +103,7 @@ def test_a_cluster_has_the_adapter_of_its_kind_hot_and_cold(where: Away) -> None
                     "sets_up",
                     "makes_queues",
                     "shows_demand",
+                    "keeps_tags",
                     "shows_crowd",
                     "watches",
                     "recalls",

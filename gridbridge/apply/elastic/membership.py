@@ -7,12 +7,15 @@ any place. Names come first: a qmaster that could not find a host does not look 
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
+from gridbridge.apply.clusters import away
 from gridbridge.apply.elastic.preparing import Preparing, address_of
 from gridbridge.batch.gridengine.membership import hosts
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, LeaveStep
 from gridbridge.model.places import AS_ROOT
+from gridbridge.model.policy import Policy
 from gridbridge.model.route import Cell
 from gridbridge.shell.runner import run
 
@@ -117,3 +120,12 @@ class GridEngineMembership:
             hosts.join_group(self.cell, node.name, group)
         for queue in node.queues:
             hosts.join_queue(self.cell, node.name, queue)
+
+
+def membership_of(policy: Policy) -> GridEngineMembership:
+    """Return the membership of the site's own cell; its calls have a limit of their own."""
+    found = away(policy, policy.site.cluster)
+    cell = cast("Cell", found).within(hosts.LIMIT_S)  # looking at any other kind was refused before
+    return GridEngineMembership(
+        cell=cell, preparing=Preparing(settings=policy.bootstrap, cell=cell)
+    )

@@ -36,6 +36,12 @@ def plot(stats: str, folder: str) -> None:
     Example:
       gridbridge balance plot --stats sge-stats.csv --output-dir pictures
     """
+    for path in drawn(stats, folder):
+        output.line(path)
+
+
+def drawn(stats: str, folder: str) -> tuple[str, ...]:
+    """Draw a file's rows; return the pictures. Lines that are no rows are told."""
     rows, left_out = statistics.rows(stats)
     if left_out:
         count = f"{len(left_out)} lines are" if len(left_out) > 1 else "1 line is"
@@ -44,5 +50,4 @@ def plot(stats: str, folder: str) -> None:
         )
     from gridbridge.cli.plots import balance  # half a second
 
-    for path in balance.draw(rows, folder):
-        output.line(path)
+    return balance.draw(rows, folder)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from gridbridge.apply.elastic.acts import Acts
+from gridbridge.decisions.elastic import mastership
 from gridbridge.decisions.elastic import round as rounds
 from gridbridge.decisions.elastic.demand.hours import price_at
 from gridbridge.decisions.elastic.life import Patience
@@ -21,6 +22,7 @@ from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Cause, Due, Owned, World
 from gridbridge.model.elastic.plan import Plan, Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
+from gridbridge.model.elastic.told import Told
 from gridbridge.providers.protocol import Provider
 from gridbridge.services.elastic import deciding, journalled
 from gridbridge.services.elastic.memory import Memory
@@ -45,6 +47,7 @@ class Order:
     pools: Mapping[str, Pool]
     needs_key: bool = False
     is_faithful: bool = False
+    kills_master: bool = False  # when nothing else is left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +65,12 @@ class RoundPlan:
 
     plan: Plan
     dues: tuple[Due, ...]
-    sentence: str
+    told: Told
+
+    @property
+    def sentence(self) -> str:
+        """What the policy decided, and why."""
+        return self.told.sentence
 
     @property
     def done(self) -> tuple[str, ...]:
@@ -132,9 +140,9 @@ class Balancer:
             seen.situation, order.rules, order.demand, order.pools, is_faithful=order.is_faithful
         )
         plan = self._possible(plan, seen)
-        sentence = deciding.told(plan, order.rules, order.demand).sentence
+        told = deciding.told(plan, order.rules, order.demand)
         dues = rounds.dues(seen.world, plan, order.rules, self.patience, seen.asked)
-        return RoundPlan(plan=plan, dues=dues, sentence=sentence)
+        return RoundPlan(plan=plan, dues=dues, told=told)
 
     def entry(self, seen: Seen, plan: RoundPlan) -> Entry | None:
         """Tell what is done; nothing when that is nothing."""
@@ -150,6 +158,16 @@ class Balancer:
         changes = [(one.before, one.node) for one in done]
         self._note(seen, after, changes, is_changed=bool(plan.plan.add or plan.plan.remove))
         _tell(changes)
+        if self._order.kills_master:
+            self._end_master(seen, plan)
+
+    def _end_master(self, seen: Seen, plan: RoundPlan) -> None:
+        """End the master's machine when nothing is left: this program ends with it."""
+        found = mastership.to_end(seen.situation, seen.world, plan.plan, self._order.rules)
+        if found:
+            pool, machine = found
+            _log.warning("event=master_ended machine=%s", machine.id)
+            self._providers[pool].destroy(machine)
 
     def _do(self, dues: Sequence[Due]) -> tuple[Due, ...]:
         """Do what is due of several nodes at once; one that fails stays as it was meant."""

@@ -13,6 +13,7 @@ from gridbridge.model.elastic.plan import Rules, Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 from gridbridge.model.elastic.told import Told
 from gridbridge.model.places import CONFIG
+from gridbridge.model.policy import Policy
 from gridbridge.services.elastic import deciding, looking
 from gridbridge.services.tools import configured
 
@@ -44,6 +45,12 @@ def plan(given: Given, now: datetime, folder: str = "", path: str = CONFIG) -> T
     seen, rules, demand, pools = _looked_at(folder, path, now)
     rules, demand = _with(rules, given), _patience(demand, given)
     return deciding.decide(seen, rules, demand, pools, is_faithful=given.is_faithful)
+
+
+def ruled(given: Given, path: str = CONFIG) -> tuple[Policy, Balance, Demand]:
+    """Return the configuration, and by what it is decided with a command line's words."""
+    policy, _ = configured.load(path)
+    return policy, _with(policy.balance, given), _patience(policy.demand, given)
 
 
 def snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:

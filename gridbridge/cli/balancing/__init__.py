@@ -1,0 +1,1 @@
+"""The program that makes a cluster grow and shrink."""

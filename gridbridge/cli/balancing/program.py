@@ -1,0 +1,151 @@
+"""gridbridge-balance: makes the site's own cluster grow and shrink with its queue."""
+
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gridbridge.cli import output, program
+from gridbridge.cli.balance import both, rules, told_plain
+from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN
+from gridbridge.cli.seeing.plot import drawn
+from gridbridge.errors import NotSeen
+from gridbridge.model.elastic.told import Told
+from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
+
+if TYPE_CHECKING:
+    from gridbridge.services.elastic.program import Wanted
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("cluster", default="", metavar="[CLUSTER]")
+@rules
+@click.option(
+    *("-i", *both("interval"), "interval_s"),
+    type=click.FloatRange(min=5),
+    help="Seconds between two rounds of --loop.",
+)
+@click.option(
+    *("-l", *both("lookback_window"), "lookback_min"),
+    type=click.FloatRange(min=1),
+    default=180.0,
+    show_default=True,
+    help="Minutes of ended jobs that the averages are made of.",
+)
+@click.option(
+    *("-K", *both("kill_master"), *both("kill_cluster"), "kills_master"),
+    is_flag=True,
+    help="End the master's machine, too, when nothing is left.",
+)
+@click.option("-d", *both("dump_stats"), "dumps", is_flag=True, help="Write a row a round.")
+@click.option(
+    *("-D", *both("dump_stats_file"), "stats"),
+    metavar="FILE",
+    help=f"Write it into this file [{BALANCE_STATS}].",
+)
+@click.option("-p", *both("plot_stats"), "plots", is_flag=True, help="Draw the rows.")
+@click.option(
+    *("-P", *both("plot_output_dir"), "folder"),
+    metavar="FOLDER",
+    help=f"Draw them in this folder [{BALANCE_PLOTS}].",
+)
+@click.option("--apply", "is_applied", is_flag=True, help="Add and remove nodes.")
+@click.option("--loop", "is_loop", is_flag=True, help="Go on until SIGTERM.")
+@CONFIG_FILE
+@JSON
+def balance(cluster: str, path: str, is_json: bool, **given: Any) -> None:
+    """Add nodes to a cluster whose queue is long, and remove those that are idle.
+
+    One round, as cron runs it: it says in one sentence what is done, and why. Nothing is done but
+    with --apply, or `apply = true` in [balance] of gridbridge.toml; root becomes gridbridge-admin
+    then. Options come before [balance]. CLUSTER has to be the site's own.
+    Exit status: 0 also when nothing was to be done; 2 usage, or a wrong set-up; 3 another one
+    runs; 75 the cell gave no whole answer.
+
+    \b
+    Example:
+      gridbridge-balance --max-nodes 20
+      gridbridge-balance --apply --dump-stats
+    """
+    from gridbridge.services.elastic import program as service  # half a second
+
+    own = Own(**{one.name: given.pop(one.name) for one in fields(Own)})
+    wanted = _wanted(cluster, path, own, given)
+    try:
+        if own.is_loop:
+            service.run_forever(wanted)
+            return
+        plan = service.run_once(wanted)
+    except NotSeen as error:
+        output.complain(f"gridbridge-balance: {error}")
+        raise SystemExit(NOT_SEEN) from error
+    _tell(plan.told, plan.done, is_json=is_json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """The options that `gridbridge balance plan` has not."""
+
+    interval_s: float | None
+    lookback_min: float
+    kills_master: bool
+    dumps: bool
+    stats: str | None
+    plots: bool
+    folder: str | None
+    is_applied: bool
+    is_loop: bool
+
+
+def _tell(told: Told, done: tuple[str, ...], *, is_json: bool) -> None:
+    """Print what a round decided, and what is done with nodes."""
+    if is_json:
+        output.as_json({**told_plain(told), "done": list(done)})
+        return
+    output.line(told.sentence)
+    for one in done:
+        output.line(f"  {one}")
+
+
+def _wanted(cluster: str, path: str, own: Own, given: dict[str, Any]) -> "Wanted":
+    """Return how it is to run; UsageError for options that contradict each other or the file."""
+    from gridbridge.services.elastic.program import Wanted, with_interval
+    from gridbridge.services.tools import balance as tools
+
+    policy, found, demand = tools.ruled(tools.Given(**given), path)
+    if cluster and cluster != policy.site.cluster:
+        raise click.UsageError(f"{cluster}: [site] cluster is {policy.site.cluster or 'empty'}")
+    if own.kills_master and not found.kill_master:
+        raise click.UsageError("--kill-master: [balance] kill_master is not true")
+    is_acting = found.apply or own.is_applied
+    if own.is_loop and not is_acting:
+        raise click.UsageError("--loop needs --apply, or apply = true in [balance]")
+    is_drawn = own.plots or own.folder is not None
+    stats = own.stats or (BALANCE_STATS if own.dumps or is_drawn else "")
+    return Wanted(
+        policy=policy,
+        rules=with_interval(found, own.interval_s),
+        demand=demand,
+        is_faithful=bool(given.get("is_faithful")),
+        is_acting=is_acting,
+        kills_master=own.kills_master,
+        lookback=timedelta(minutes=own.lookback_min),
+        stats=stats,
+        after=partial(_draw, stats, own.folder or BALANCE_PLOTS) if is_drawn else _nothing,
+    )
+
+
+def _draw(stats: str, folder: str) -> None:
+    """Draw the rows, and print nothing."""
+    drawn(stats, folder)
+
+
+def _nothing() -> None:
+    """Draw nothing."""
+
+
+def main() -> None:
+    """Run the command line; every error ends as lines and a documented exit status."""
+    program.run(balance, "gridbridge-balance")

@@ -1,0 +1,242 @@
+"""gridbridge-balance put together: one round for cron, or rounds until it is told to stop."""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from tempfile import TemporaryDirectory
+
+from gridbridge.apply.elastic.acts import Acts
+from gridbridge.apply.elastic.membership import membership_of
+from gridbridge.decisions.elastic.shown import Done
+from gridbridge.errors import ConfigError, NotSeen
+from gridbridge.model.elastic.owned import Cause
+from gridbridge.model.elastic.sections import Balance, Demand
+from gridbridge.model.places import (
+    BALANCE_ENDS,
+    BALANCE_LOCK,
+    BALANCE_PUBLISHED,
+    BALANCE_STATE,
+    CONFIG,
+)
+from gridbridge.model.policy import Policy
+from gridbridge.providers import registry
+from gridbridge.services import cycle, process
+from gridbridge.services.elastic import looking, published, seeing
+from gridbridge.services.elastic.acting import Balancer, Order, RoundPlan, Seen
+from gridbridge.services.elastic.memory import Memory
+from gridbridge.services.elastic.seeing import Seeing
+from gridbridge.shell.account import become
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.life_sign import LifeSign
+from gridbridge.shell.signals import Signals
+from gridbridge.state.database import Database
+
+NAME, ACCOUNT, LOCKED = "gridbridge-balance", "gridbridge-admin", 3
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """How somebody wants it to run."""
+
+    policy: Policy
+    rules: Balance
+    demand: Demand
+    is_faithful: bool = False
+    is_acting: bool = False
+    kills_master: bool = False
+    lookback: timedelta = timedelta(minutes=180)
+    stats: str = ""  # the file that gets a row a round; empty: none
+    after: Callable[[], None] = lambda: None  # what follows each round, such as pictures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounded:
+    """A round that is over."""
+
+    seen: Seen
+    plan: RoundPlan
+
+
+def require_fit(wanted: Wanted) -> None:
+    """Refuse to act without a maximum, or without anybody who makes nodes; ConfigError."""
+    if not wanted.rules.max_nodes:
+        raise ConfigError((f"{CONFIG}: [balance] max_nodes is 0: nothing is added or removed",))
+    if not any(pool.provider for pool in wanted.policy.pools.values()):
+        words = "no [pool.NAME] has a provider: nobody makes nodes"
+        raise ConfigError((f"{CONFIG}: {words}",))
+
+
+def run_once(wanted: Wanted) -> RoundPlan:
+    """Do one round; a dry one keeps and changes nothing. NotSeen when the cell does not tell."""
+    clock = Clock()
+    if wanted.is_acting:
+        _begin(wanted)
+    with Daemon(wanted, clock).open_cycle() as balancer:
+        return cycle.once(balancer, _log.debug, is_dry=not wanted.is_acting)
+
+
+def run_forever(wanted: Wanted) -> None:
+    """Do rounds until SIGTERM."""
+    signals, clock = Signals(), Clock()
+    _begin(wanted)
+    cycle.run_forever(Daemon(wanted, clock), signals, LifeSign(BALANCE_LOCK), clock)
+
+
+def _begin(wanted: Wanted) -> None:
+    """Be the balancer's account, log, and hold the lock."""
+    require_fit(wanted)
+    become(ACCOUNT)
+    os.chdir("/")
+    process.start_log(wanted.policy)
+    cycle.hold(BALANCE_LOCK, NAME, LOCKED)
+
+
+class Daemon:
+    """The balancer as a program that goes on."""
+
+    def __init__(self, wanted: Wanted, clock: Clock) -> None:
+        self._wanted = wanted
+        self._clock = clock
+        self._database: Database | None = None
+        self._unknown: TemporaryDirectory[str] | None = None  # of who can't read what is kept
+
+    @property
+    def pause_s(self) -> float:
+        """How long it waits between two rounds."""
+        return self._wanted.rules.interval_s
+
+    @contextmanager
+    def open_cycle(self) -> Iterator["Reported"]:
+        """Begin a round."""
+        database = self._open()
+        reported = Reported(self._wanted, self._clock, Memory(database))
+        try:
+            yield reported
+        except NotSeen as error:
+            if self._wanted.is_acting:
+                published.blind_round(
+                    self._wanted.policy.site.cluster, self._clock.now(), str(error)
+                )
+            raise
+        reported.report()
+
+    def has_news(self) -> bool:
+        """Nobody brings it any."""
+        return False
+
+    def recover(self) -> None:
+        """Take up what is kept: each round reads it."""
+
+    def release(self) -> None:
+        """Let go of the state file."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    def _open(self) -> Database:
+        """Open the state file; a dry run of somebody who can't read it knows of no nodes."""
+        if self._database is None:
+            is_dry = not self._wanted.is_acting
+            if is_dry and not os.access(BALANCE_STATE, os.R_OK):
+                self._unknown = TemporaryDirectory()
+                url, is_dry = f"sqlite:///{self._unknown.name}/state.db", False
+            else:
+                url = f"sqlite:///{BALANCE_STATE}"
+            self._database = Database.open(url, is_unchanged=is_dry)
+        return self._database
+
+
+class Reported(Balancer):
+    """A round that tells of itself when it is over."""
+
+    def __init__(self, wanted: Wanted, clock: Clock, memory: Memory) -> None:
+        policy = wanted.policy
+        made = {
+            name: registry.provider_of(policy, name)
+            for name, pool in policy.pools.items()
+            if pool.provider
+        }
+        acts = Acts(
+            cluster=policy.site.cluster,
+            pools=policy.pools,
+            providers=made,
+            membership=membership_of(policy),
+            now=clock.now,
+        )
+        order = Order(
+            cluster=policy.site.cluster,
+            rules=wanted.rules,
+            demand=wanted.demand,
+            pools=policy.pools,
+            needs_key=bool(policy.bootstrap.steps),
+            is_faithful=wanted.is_faithful,
+            kills_master=wanted.kills_master,
+        )
+        super().__init__(
+            order, memory, clock, lambda: looking.look(policy, clock.now()), made, acts
+        )
+        self._wanted = wanted
+        self._began_s = time.monotonic()
+        self._over: Rounded | None = None
+
+    def decide(self, seen: Seen) -> RoundPlan:
+        """Decide, and remember what was decided."""
+        plan = super().decide(seen)
+        self._over = Rounded(seen=seen, plan=plan)
+        return plan
+
+    def report(self) -> None:
+        """Write the row of numbers, publish the round, and do what else follows."""
+        if self._over is None:
+            return
+        policy, over = self._wanted.policy, self._over
+        local = policy.clusters[policy.site.cluster]
+        places = Seeing(
+            accounting=seeing.accounting_of(local, policy.site.cluster),
+            kept=BALANCE_ENDS,
+            lookback=self._wanted.lookback,
+            stats=self._wanted.stats,
+        )
+        counted = seeing.note(over.seen.situation, self._wanted.rules.queue, places)
+        if self._wanted.is_acting:
+            done = _done(self._wanted, over, time.monotonic() - self._began_s)
+            published.after_round(
+                policy.site.cluster,
+                over.seen.situation,
+                over.plan.plan,
+                counted,
+                done,
+                BALANCE_PUBLISHED,
+            )
+        self._wanted.after()
+
+
+def _done(wanted: Wanted, over: Rounded, took_s: float) -> Done:
+    plan = over.plan.plan
+    removed, failed = dict[str, int](), dict[str, int]()
+    for due in over.plan.dues:
+        if due.node.cause.is_boot_failure and due.before and due.before.cause is Cause.NONE:
+            failed[due.node.pool] = failed.get(due.node.pool, 0) + 1
+        elif due.is_over:
+            removed[due.node.pool] = removed.get(due.node.pool, 0) + 1
+    return Done(
+        took_s=took_s,
+        sentence=over.plan.sentence,
+        is_acting=wanted.is_acting,
+        min_nodes=wanted.rules.min_nodes,
+        max_nodes=wanted.rules.max_nodes,
+        added={plan.pool: plan.add} if plan.add else {},
+        removed=removed,
+        failed=failed,
+    )
+
+
+def with_interval(rules: Balance, interval_s: float | None) -> Balance:
+    """Return the rules with another pause between rounds, where one is given."""
+    return rules if interval_s is None else replace(rules, interval_s=interval_s)

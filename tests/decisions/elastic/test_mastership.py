@@ -1,0 +1,78 @@
+"""The master's machine is ended only when nothing else is left, and only if its tag says so."""
+
+from dataclasses import replace
+
+import pytest
+
+from gridbridge.decisions.elastic import mastership
+from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import HostSeen, Owned, World
+from gridbridge.model.elastic.sections import Balance
+from gridbridge.services.elastic.deciding import planned
+from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
+
+OWN = Machine(
+    id="m-0",
+    name=MASTER,
+    state=MachineState.RUNNING,
+    tags={MASTER_TAG: "alpha"},
+    created=ago(50),
+)
+RULES = Balance(kill_master=True, max_nodes=4, min_nodes=0)
+IDLE = HostSeen(is_busy=False, is_silent=False)
+NODE = Owned(name="alpha-n1", pool="usual", state=NodeState.READY, since=NOON)
+
+
+def ended(
+    *machines: Machine,
+    rules: Balance = RULES,
+    waits: bool = False,
+    host: HostSeen = IDLE,
+    kept: tuple[Owned, ...] = (),
+) -> bool:
+    """Say whether the master is to be ended."""
+    seen = situation(instance(MASTER), wait=[waiting(1, tasks=9)] if waits else [])
+    world = World(
+        now=NOON,
+        cluster="alpha",
+        kept=kept,
+        machines={"usual": machines},
+        hosts={MASTER: host},
+    )
+    return mastership.to_end(seen, world, planned(seen, rules), rules) == ("usual", OWN)
+
+
+def test_an_idle_master_whose_tag_names_it_is_ended() -> None:
+    assert ended(OWN)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        ended(OWN, rules=replace(RULES, kill_master=False)),
+        ended(OWN, waits=True),
+        ended(OWN, host=HostSeen(is_busy=True, is_silent=False)),
+        ended(OWN, kept=(NODE,)),
+        ended(replace(OWN, tags={MASTER_TAG: "beta"})),
+        ended(replace(OWN, tags={"gridbridge": "alpha"})),
+        ended(OWN, replace(OWN, id="m-1")),
+        ended(replace(OWN, created=None)),
+        ended(replace(OWN, created=ago(20))),
+        ended(),
+    ],
+    ids=[
+        "not allowed",
+        "jobs wait",
+        "it is busy",
+        "a node is left",
+        "another cluster's",
+        "no master",
+        "two of them",
+        "age unknown",
+        "its hour is paid for",
+        "no machine",
+    ],
+)
+def test_it_stays_otherwise(found: bool) -> None:
+    assert not found
