@@ -133,6 +133,8 @@ def test_a_state_file_before_goes_on(tmp_path: Path) -> None:
         plain.execute("DROP TABLE campaign_missing")
         plain.execute("DROP TABLE campaign_subscriptions")  # of a later schema
         plain.execute("DROP TABLE campaign_ways")
+        plain.execute("DROP TABLE balance_nodes")
+        plain.execute("DROP TABLE balance_facts")
         plain.execute("DROP TABLE campaign_parts")
         plain.execute("DROP TABLE answers")
         plain.execute("DROP TABLE answer_contents")
