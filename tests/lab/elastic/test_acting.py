@@ -31,7 +31,9 @@ shrink_pause_s = 0.0
 boot_timeout_s = 10.0
 retry_s = 0.0
 [bootstrap]
-folder = "/etc/gridbridge/balance-test"
+steps = "names people mounts execd"
+people = "alice bob"
+mounts = "{HOME}/test.mounts"
 user = "gridadm"
 key = "{HOME}/test.key"
 [provider.rental]
@@ -52,9 +54,9 @@ echo 'gridbridge-admin ALL=(root) NOPASSWD: /opt/gridbridge/bin/gridbridge-as-ro
     >/etc/sudoers.d/balance-test
 chmod 440 /etc/sudoers.d/balance-test
 qconf -sm | grep -qx gridbridge-admin || qconf -am gridbridge-admin
-rm -rf /etc/gridbridge/balance-test
-cp -r /opt/gridbridge/conf/bootstrap /etc/gridbridge/balance-test
-chown -R root:root /etc/gridbridge/balance-test
+for folder in /home /opt/gridbridge /var/lib/gridengine/alpha/common; do
+    echo "/export$folder $folder none bind 0 0"
+done >{HOME}/test.mounts
 """
 
 
@@ -77,7 +79,7 @@ def acting(grid: Grid) -> Iterator[Grid]:
     told = re.sub(OURS, "", grid.sh(HOST, f"cat {TOML}")).rstrip("\n") + "\n" + SECTIONS
     grid.on(HOST, "tee", KEPT, stdin=told)
     yield grid
-    grid.sh(HOST, f"rm -rf {KEPT} /etc/gridbridge/balance-test /etc/sudoers.d/balance-test")
+    grid.sh(HOST, f"rm -f {KEPT} /etc/sudoers.d/balance-test")
 
 
 @pytest.fixture(autouse=True)
