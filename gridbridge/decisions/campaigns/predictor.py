@@ -11,7 +11,6 @@ from gridbridge.decisions.campaigns.jobratio import (
     first_ratio,
     is_learnt,
     next_ratio,
-    wide_may_wait,
 )
 from gridbridge.decisions.campaigns.slots import FreeSlots
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
@@ -82,8 +81,6 @@ def _predict(
 ) -> Prediction:
     is_measured = room.law is Law.MEASURED and there.slots > 0
     slots = there.slots if is_measured else float(wish.slots)
-    may_wait = allowed_to_wait(room.max_slots, room.flood_rate)
-    may_wide = wide_may_wait(room.max_slots, room.flood_rate, wish.slots)
     terms = Terms(
         old=before.ratio if before else first_ratio(room.law, slots, room.max_slots),
         slots=slots,
@@ -92,7 +89,7 @@ def _predict(
         submitted=before.submitted if before else 0,
         running=there.listed - there.waiting,
         waiting=there.waiting - there.fresh,
-        allowed=max(may_wait, int(may_wide)),
+        allowed=allowed_to_wait(room.max_slots, room.flood_rate),
         fresh=there.fresh,
     )
     return Prediction(
