@@ -4,7 +4,7 @@ PYTHON := /usr/bin/python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := gridbridge tests bench lab docs
-SHELL_FILES = $(wildcard sge-methods/*) $(wildcard oar-hooks/*) $(wildcard conf/bootstrap/*) $(wildcard bench/*.sh) $(wildcard gridbridge/batch/*.sh) $(wildcard gridbridge/batch/oar/*.sh) $(filter-out tools/capture-golden tools/sizes,$(wildcard tools/*)) lab/apart
+SHELL_FILES = $(shell grep -L '^\#!.*python' $(wildcard sge-methods/* oar-hooks/* conf/bootstrap/* bench/*.sh gridbridge/batch/*.sh gridbridge/batch/oar/*.sh tools/* lab/apart))
 LABS := $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 9)))
 AGAIN := -raR --reruns 1 --rerun-except RanTwice  # a second chance, and the end of the run tells of it
 IN_LABS := -n $(LABS) --dist loadgroup --no-loadscope-reorder --max-worker-restart 0 $(AGAIN)
