@@ -2,7 +2,6 @@
 
 import logging
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -182,7 +181,8 @@ class Reported(Balancer):
             order, memory, clock, lambda: looking.look(policy, clock.now()), made, acts
         )
         self._wanted = wanted
-        self._began_s = time.monotonic()
+        self._steady_s = clock.steady_s
+        self._began_s = clock.steady_s()
         self._over: Rounded | None = None
 
     def decide(self, seen: Seen) -> RoundPlan:
@@ -205,7 +205,7 @@ class Reported(Balancer):
         )
         counted = seeing.note(over.seen.situation, self._wanted.rules.queue, places)
         if self._wanted.is_acting:
-            done = _done(self._wanted, over, time.monotonic() - self._began_s)
+            done = _done(self._wanted, over, self._steady_s() - self._began_s)
             published.after_round(
                 policy.site.cluster,
                 over.seen.situation,
