@@ -45,7 +45,7 @@ lab: $(VENV)/ready ## the lab, with gridbridge installed, set up and running
 	tools/lab-site
 
 PART :=
-demo: ## alice floods alpha, the overflow crosses; a campaign fills three clusters; PART=transfer, campaign or elastic plays one
+demo: ## alice floods alpha, the overflow crosses; a campaign fills three clusters; alpha grows and shrinks; PART=transfer, campaign or elastic plays one
 	@if [ "$$(id -u)" -eq 0 ]; then \
 	$(MAKE) --no-print-directory lab && $(BIN)/python lab/demo.py $(PART:%=--part %); else \
 	$(MAKE) -s --no-print-directory $(VENV)/ready && lab/apart $(BIN)/python lab/demo.py --embedded $(PART:%=--part %); fi

@@ -1,9 +1,10 @@
 """make demo: alice floods alpha, the overflow crosses, and both sides' accountings agree.
 
 One job is deleted and one suspended on the way. A live table shows every job and where it runs;
-without a terminal each change is a line. Then a campaign fills three clusters (lab/campaign.py).
-A part by itself has alpha grow with its queue (lab/elastic.py).
-As root it plays in the lab, else with `--embedded` on embedded clusters (lab/apart).
+without a terminal each change is a line. Then a campaign fills three clusters (lab/campaign.py),
+and alpha grows with its queue and shrinks again (lab/elastic.py).
+As root it plays in the lab, else with `--embedded` on embedded clusters (lab/apart), which have no
+nodes to add: there the last part is left out.
 Exit status: 0, 1 if anything went wrong, 2 if it can't begin.
 """
 
@@ -89,6 +90,8 @@ def main() -> int:
     if chosen.part in (None, "campaign"):
         stage = FoldersStage() if chosen.embedded else LabStage()
         statuses.append(campaign.play(stage, chosen.tasks))
+    if chosen.part is None and not chosen.embedded:
+        statuses.append(elastic.play())
     return max(statuses)
 
 

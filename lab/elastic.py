@@ -4,6 +4,7 @@ The balancer's rounds follow each other at once meanwhile, and nodes are given b
 what that changes of gridbridge.toml is put back. The machines come from the lab's power service.
 """
 
+import json
 import re
 import sys
 import time
@@ -15,9 +16,11 @@ from stages import HOST, PICTURE, TOML, run, sh
 
 ACCOUNT = "gridbridge-admin"
 BALANCE = "/opt/gridbridge/bin/gridbridge-balance"
+HOME = f"/var/lib/{ACCOUNT}"
 KEPT = f"{TOML}.elastic"
-STATS, PLOTS = "/tmp/demo-elastic.csv", "/tmp/demo-elastic"
-ROUND = f"runuser -u {ACCOUNT} -- {BALANCE} --apply -D {STATS}"
+RENT = f"{HOME}/demo.rent"  # the program that makes machines
+STATS, PLOTS, LOG = f"{HOME}/demo.csv", f"{HOME}/demo.plots", f"{HOME}/demo.log"
+ROUND = f"setpriv --reuid {ACCOUNT} --regid {ACCOUNT} --init-groups {BALANCE} --apply -D {STATS}"
 SHOWN = "num_hosts"  # the picture that is named
 PNG = b"\x89PNG"
 OWN, MOST = 2, 5  # hosts of alpha's queue
@@ -36,12 +39,37 @@ min_nodes = {OWN + 1}
 [demand]
 idle_timeout_s = 2.0
 shrink_pause_s = 0.0
+retry_s = 0.0
 
-[pool.demo]
-provider = "lab"
+[bootstrap]
+steps = "names people mounts execd"
+people = "alice bob"
+mounts = "{HOME}/demo.mounts"
+user = "gridadm"
+key = "{HOME}/demo.key"
+
+[provider.rental]
+program = "{RENT}"
+timeout_s = 10.0
+
+[pool.rented]
+provider = "rental"
 slots = 2
 boot_s = 5.0
 """
+PREPARE = f"""set -e
+gridbridge setup balance --apply >/dev/null
+cd {HOME}
+rm -rf demo.*
+install -m 600 -o {ACCOUNT} /etc/gridlab/gridadm.key demo.key
+install -m 600 -o {ACCOUNT} /etc/gridlab/power-token demo.token
+printf '#!/bin/sh\\nGRIDLAB_TOKEN={HOME}/demo.token exec /opt/gridlab/power-node "$@"\\n' >{RENT}
+chmod 755 {RENT}
+for folder in /home /opt/gridbridge /var/lib/gridengine/alpha/common; do
+    echo "/export$folder $folder none bind 0 0"
+done >demo.mounts
+"""
+CLEAR = f"gridbridge setup balance --remove --apply >/dev/null 2>&1; rm -rf {HOME}/demo.*"
 NEXT = """
 The lab stays up. Go on by hand:
   lab/lab on alpha-master -- gridbridge balance plan
@@ -79,7 +107,7 @@ def play() -> int:
         story = _follow(job)
         picture = _picture()
     finally:
-        sh(f"mv {KEPT} {TOML}")
+        sh(f"mv {KEPT} {TOML}; {CLEAR}")
     wrong = faults(story, _ends(job), picture)
     for line in wrong:
         print(f"WRONG: {line}")
@@ -91,15 +119,17 @@ def play() -> int:
 
 def with_sections(toml: str) -> str:
     """Return a configuration with the demo's sections in the place of its own."""
-    kept = re.sub(r"(?ms)^\[(?:balance|demand|pool\.[^]]+)\]\n.*?(?=^\[|\Z)", "", toml)
+    kept = re.sub(
+        r"(?ms)^\[(?:balance|demand|bootstrap|(?:pool|provider)\.[^]]+)\]\n.*?(?=^\[|\Z)", "", toml
+    )
     return kept.rstrip("\n") + "\n" + SECTIONS
 
 
 def _prepare() -> None:
     """Set the balancer up; what a killed demo has left is put back first."""
-    sh(f"[ ! -e {KEPT} ] || mv {KEPT} {TOML}; cp -p {TOML} {KEPT}; rm -rf {STATS} {PLOTS}")
+    sh(f"[ ! -e {KEPT} ] || mv {KEPT} {TOML}; cp -p {TOML} {KEPT}")
+    sh(PREPARE)
     sh(f"cat >{TOML}.new && mv {TOML}.new {TOML}", stdin=with_sections(sh(f"cat {TOML}")))
-    sh("gridbridge setup balance --apply")
 
 
 def _submit() -> str:
@@ -113,9 +143,9 @@ def _follow(job: str) -> Story:
     """Do rounds until no task is left and alpha has its own hosts alone; tell what changes."""
     story, begun, said = Story(), time.monotonic(), ""
     while time.monotonic() < begun + LIMIT_S:
-        told = sh(f"{ROUND} 2>&1; echo $?").splitlines()
+        told = sh(f"{ROUND} 2>{LOG}; echo $?").splitlines()
         if told[-1:] != ["0"]:
-            story.failed.append("; ".join(told))
+            story.failed.append("; ".join((*told, sh(f"tail -n 3 {LOG}"))))
         now = look(sh("qstat -g d -u alice; echo ===; qstat -f -q all.q"), job)
         if (words := _words(now, told)) != said:
             print(f"{time.monotonic() - begun:4.0f} s  {words}", flush=True)
@@ -123,10 +153,15 @@ def _follow(job: str) -> Story:
         story.most_hosts = max(story.most_hosts, now.hosts)
         if not now.waiting and not now.running:
             story.fewest_after = min(story.fewest_after or now.hosts, now.hosts)
-            if story.fewest_after <= OWN:
+            if story.fewest_after <= OWN and not _nodes():
                 break
         time.sleep(LOOK_S)  # the time between two rounds, not a wait for anything
     return story
+
+
+def _nodes() -> bool:
+    """Say whether the balancer has nodes that are not gone: each was paid for."""
+    return bool(json.loads(sh("gridbridge balance status --json"))["nodes"])
 
 
 def look(listed: str, job: str) -> Look:

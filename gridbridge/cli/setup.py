@@ -11,7 +11,7 @@ from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.besteffort import BestEffortOrder
 from gridbridge.model.transfer.sections import MAX_SLOTS
-from gridbridge.services.site import besteffort
+from gridbridge.services.site import balancer, besteffort
 from gridbridge.services.site import setup as service
 from gridbridge.services.site.setup import Step
 from gridbridge.services.site.wanted_queue import QueueOrder
@@ -157,6 +157,36 @@ def setup_besteffort(
         return
     make(found, policy)
     verify(planned(policy, order))
+
+
+@setup.command(name="balance")
+@APPLY
+@click.option(
+    "--remove", "is_removed", is_flag=True, help="Take its rights away; the account stays."
+)
+def setup_balance(is_applied: bool, is_removed: bool) -> None:
+    """Make the account that adds and removes nodes, on the host of the qmaster.
+
+    It becomes a manager of the cell, may run gridbridge-as-root by sudo, and cron starts
+    gridbridge-balance each minute as this account. That only says what it would do as long as
+    `apply = true` does not stand in [balance] of gridbridge.toml. With --remove its rights and
+    its line of cron are taken away; the account stays with all that it knows.
+
+    \b
+    Example:
+      gridbridge setup balance
+      gridbridge setup balance --apply
+    """
+    policy = config.load(CONFIG)
+    planned = balancer.removal_steps if is_removed else balancer.balancer_steps
+    found = planned(policy)
+    if is_removed and (nodes := balancer.nodes_left()):
+        _warn(f"the last round saw {nodes} nodes of pools: nobody removes them any more")
+    if not is_applied:
+        show(found)
+        return
+    make(found, policy)
+    verify(planned(policy))
 
 
 def _planned(policy: Policy, order: QueueOrder, is_removed: bool) -> Sequence[Step]:

@@ -8,7 +8,13 @@ RUNNER_LOCK = f"{HOME}/runner.lock"  # held by the campaign runner while it runs
 NIKITA_LOCK = f"{HOME}/nikita.lock"  # held by nikita while it runs
 NIKITA_CLOCKS = f"{HOME}/nikita.clocks"  # what this host's clocks said when it last looked
 PUBLISHED = f"{HOME}/published"
-BALANCE_HOME = "/var/lib/gridbridge-admin"  # of the account that adds and removes nodes
+BALANCE_ACCOUNT = "gridbridge-admin"  # who adds and removes nodes
+BALANCE_HOME = f"/var/lib/{BALANCE_ACCOUNT}"
+BALANCE_PROGRAM = "/opt/gridbridge/bin/gridbridge-balance"
+BALANCE_SUDOERS = f"/etc/sudoers.d/{BALANCE_ACCOUNT}"
+BALANCE_CRON = "/etc/cron.d/gridbridge-balance"
+BALANCE_UNIT = "/etc/systemd/system/gridbridge-balance.service"
+BALANCE_LOG = f"{BALANCE_HOME}/balance.log"  # of cron's rounds
 BALANCE_STATE = f"{BALANCE_HOME}/state.db"
 BALANCE_LOCK = f"{BALANCE_HOME}/balance.lock"  # held by gridbridge-balance while it runs
 BALANCE_PUBLISHED = f"{BALANCE_HOME}/published"
@@ -39,7 +45,13 @@ AT_HOME = ("remote", "hostname", "qname")  # resources that name places of the l
 BEST_EFFORT = "gb_besteffort"  # the resource of queues whose jobs make way for all others
 OURS = "gb_"  # what the load values that the sensor reports begin with
 # What root runs, and what it obeys.
-ROOTS = (METHODS, "/opt/gridbridge/venv", "/opt/gridbridge/bin", "/etc/gridbridge")
+ROOTS = (
+    METHODS,
+    "/opt/gridbridge/venv",
+    "/opt/gridbridge/bin",
+    "/opt/gridbridge/conf",
+    "/etc/gridbridge",
+)
 SUDOERS = "/etc/sudoers.d/gridbridge"
 ELSEWHERE = "run this on the transfer host, where the service is"  # to whoever is on another
 

@@ -28,7 +28,8 @@ def start_log(policy: Policy) -> None:
     logging.basicConfig(
         format="%(asctime)sZ level=%(levelname)s %(message)s", datefmt="%Y-%m-%dT%H:%M:%S"
     )
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    for library in ("alembic", "paramiko"):
+        logging.getLogger(library).setLevel(logging.WARNING)
     set_level(policy)
 
 

@@ -275,4 +275,4 @@ def test_the_elastic_parts_sections_take_the_place_of_the_sites(demo: ModuleType
     policy = config.parse("demo.toml", demo.elastic.with_sections(own).encode())
 
     assert policy.balance.max_nodes == demo.elastic.MOST + 1
-    assert (list(policy.pools), policy.pools["demo"].provider) == (["demo"], "lab")
+    assert {name: pool.provider for name, pool in policy.pools.items()} == {"rented": "rental"}

@@ -18,15 +18,15 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture(scope="module")
 def shown(grid: Grid) -> str:
-    """Play both parts, and return what was shown."""
+    """Play all parts, and return what was shown."""
     del grid  # ready
     argv = (sys.executable, str(ROOT / "lab" / "demo.py"), "--tasks", "90")
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=380, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=480, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(500)
 def test_the_demo_sees_every_job_end_as_it_should(shown: str) -> None:
     assert "12 jobs, 0 wrong" in shown
     assert "alice deletes" in shown
@@ -42,8 +42,17 @@ def test_its_campaign_goes_on_beside_local_jobs_and_without_a_cluster(shown: str
     assert Path(picture[0]).read_bytes()[1:4] == b"PNG"
 
 
+def test_alpha_grows_to_five_hosts_and_shrinks_again(shown: str) -> None:
+    assert "30 tasks, 0 wrong" in shown
+    picture = re.findall("^how many hosts there were when: (.*)$", shown, re.MULTILINE)
+    assert Path(picture[0]).read_bytes()[1:4] == b"PNG"
+
+
 def test_the_lab_stays_as_it_was(grid: Grid, shown: str) -> None:
     del shown
 
-    assert "demo" not in grid.sh("alpha-master", "ls /etc/gridbridge")
+    left = grid.sh("alpha-master", "ls /etc/gridbridge /var/lib/gridbridge-admin")
+    assert "demo" not in left
+    assert ".elastic" not in left
+    assert "alpha-n3" not in grid.cell("alpha", "qconf", "-sel").out
     assert "gb-be1" not in grid.cell("beta", "qconf", "-sql").out

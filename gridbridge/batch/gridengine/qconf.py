@@ -22,7 +22,7 @@ EMPTY = ("no ",)  # "no operator defined", "no submit host defined"
 FOLDER = "d=$(mktemp -d) && trap 'rm -r \"$d\"' EXIT"
 STARTED = re.compile(r"^start time:.*\(([0-9]+)\)", re.MULTILINE)
 RAN = re.compile(r"^run time \[s\]:\s*([0-9]+)", re.MULTILINE)
-LISTS = MappingProxyType({"operator": "o", "submit": "s", "admin": "h"})
+LISTS = MappingProxyType({"manager": "m", "operator": "o", "submit": "s", "admin": "h"})
 
 
 def show(cell: Cell, *what: str) -> Argv:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from gridbridge.decisions.site import folders, reload
-from gridbridge.decisions.site.transfer_host import UNSEEN
+from gridbridge.decisions.site.paths import UNSEEN
 from gridbridge.model.cluster import Kind
 from gridbridge.model.places import CONFIG, HOME, PYTHON
 from gridbridge.model.policy import Policy

@@ -121,7 +121,7 @@ class Balance:
         form=HOST_PREFIX,
     )
     join_timeout_s: float = setting(
-        600.0, "a node that has not joined the cell so long after its boot goes", "s", 10, 86400
+        900.0, "a node that has not joined the cell so long after its boot goes", "s", 10, 86400
     )
     silent_timeout_s: float = setting(
         900.0, "an idle node goes when its execution daemon is silent so long", "s", 30, 604800

@@ -54,7 +54,7 @@ class Edit:
 
     verb: Verb
     cell: str = ""  # the cluster's name in gridbridge.toml
-    kind: str = ""  # of object: queue, exechost; operator, submit, admin for ADMIT
+    kind: str = ""  # of object: queue, exechost; manager, operator, submit, admin for ADMIT
     name: str = ""
     attribute: str = ""  # for ADD_QUEUE the queue that is copied, empty: the cell's template
     value: str = ""  # for ADD_QUEUE a line each; for SHELL the command line

@@ -15,6 +15,7 @@ from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.elastic.owned import Cause
 from gridbridge.model.elastic.sections import Balance, Demand
 from gridbridge.model.places import (
+    BALANCE_ACCOUNT,
     BALANCE_ENDS,
     BALANCE_LOCK,
     BALANCE_PUBLISHED,
@@ -34,7 +35,7 @@ from gridbridge.shell.life_sign import LifeSign
 from gridbridge.shell.signals import Signals
 from gridbridge.state.database import Database
 
-NAME, ACCOUNT, LOCKED = "gridbridge-balance", "gridbridge-admin", 3
+NAME, LOCKED = "gridbridge-balance", 3
 
 _log = logging.getLogger(__name__)
 
@@ -90,7 +91,7 @@ def run_forever(wanted: Wanted) -> None:
 def _begin(wanted: Wanted) -> None:
     """Be the balancer's account, log, and hold the lock."""
     require_fit(wanted)
-    become(ACCOUNT)
+    become(BALANCE_ACCOUNT)
     os.chdir("/")
     process.start_log(wanted.policy)
     cycle.hold(BALANCE_LOCK, NAME, LOCKED)

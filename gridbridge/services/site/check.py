@@ -28,7 +28,7 @@ from gridbridge.model.report import printable
 from gridbridge.model.site.host import CellFacts, PollerFacts
 from gridbridge.model.site.setup import Finding, Settings, SetupSituation, State, words
 from gridbridge.services.configuration import digest
-from gridbridge.services.site import besteffort
+from gridbridge.services.site import balancer, besteffort
 from gridbridge.services.site.inspection import (
     cell_facts,
     folder_queues,
@@ -131,6 +131,7 @@ def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
     queues = _home_queues(situations, policy, cells)
     yield from nameless.findings(queues, policy)
     yield from besteffort.check(policy, cells)
+    yield from balancer.findings(policy, clock)
     yield from _tmpdirs(queues, policy)
     if policy.queues:
         yield section.room(policy, section.all_slots(policy))

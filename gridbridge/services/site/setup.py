@@ -8,6 +8,7 @@ from gridbridge.apply.site import setup as changes
 from gridbridge.decisions.site import reload, section, transfer_host
 from gridbridge.decisions.site import setup as decisions
 from gridbridge.decisions.site.check import stage_finding
+from gridbridge.decisions.site.paths import UNSEEN
 from gridbridge.decisions.site.setup.queue import is_foreign
 from gridbridge.decisions.site.setup.removal import removal
 from gridbridge.errors import CommandFailed, GridbridgeError
@@ -128,7 +129,7 @@ def host_steps(policy: Policy) -> tuple[Step, ...]:
     refuse_embedded(policy)
     found = transfer_host.host_findings(host_facts(policy), policy.site)
     for each in found:
-        if each.found == transfer_host.UNSEEN:
+        if each.found == UNSEEN:
             raise GridbridgeError(f"{each.item}: {each.found}; run it as root")
     return steps(policy, found)
 

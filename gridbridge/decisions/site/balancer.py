@@ -1,0 +1,180 @@
+"""What gridbridge-balance needs on the master: account, folders, rights and who starts it.
+
+`gridbridge setup balance` makes the edits; `gridbridge check` judges the same, and what it may do.
+"""
+
+import shlex
+from collections.abc import Iterator
+from datetime import datetime
+
+from gridbridge.decisions.site.paths import account, broken, folder, shell, shown, sudoers, unseen
+from gridbridge.model.elastic.sections import Balance, Bootstrap
+from gridbridge.model.places import (
+    AS_ROOT,
+    BALANCE_ACCOUNT,
+    BALANCE_CRON,
+    BALANCE_HOME,
+    BALANCE_LOG,
+    BALANCE_PROGRAM,
+    BALANCE_PUBLISHED,
+    BALANCE_SUDOERS,
+)
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.balancer import BalancerFacts, CellRights, LastRound
+from gridbridge.model.site.setup import Edit, Finding, State, Verb, same_host
+
+VERBS = ("name", "unname", "export", "unexport")  # of gridbridge-as-root
+SUDOERS_LINE = f"{BALANCE_ACCOUNT} ALL=(root) NOPASSWD: " + ", ".join(
+    f"{AS_ROOT} {verb} *" for verb in VERBS
+)
+CRON_LINE = f"* * * * * {BALANCE_ACCOUNT} {BALANCE_PROGRAM} >>{BALANCE_LOG} 2>&1"
+FOLDERS = {BALANCE_HOME: 0o711, BALANCE_PUBLISHED: 0o755}
+PRIVATE = 0o077  # the permission bits of everybody else
+LATE_ROUNDS = 5  # so many pauses without a round are too many
+CRON_S = 60.0
+
+
+def is_wanted(policy: Policy) -> bool:
+    """Say whether the file asks for a balancer: a maximum, and somebody who makes or wakes."""
+    has_pools = any(pool.provider for pool in policy.pools.values())
+    return bool(policy.balance.max_nodes and (has_pools or policy.powered))
+
+
+def findings(facts: BalancerFacts, policy: Policy) -> Iterator[Finding]:
+    """Judge what `setup balance` makes, in that order; what starts it is last."""
+    yield account(BALANCE_ACCOUNT, facts.uid, BALANCE_HOME)
+    for path, mode in FOLDERS.items():
+        owner = (BALANCE_ACCOUNT, facts.uid)
+        yield folder(path, mode, facts.paths.get(path), owner, facts.hidden)
+    if facts.cell:
+        yield from _cell(facts.cell, facts.host)
+        found = facts.paths.get(BALANCE_SUDOERS)
+        yield sudoers(BALANCE_SUDOERS, SUDOERS_LINE, found, facts.sudoers, facts.hidden)
+    yield from _key(facts, policy.bootstrap)
+    yield _started(facts)
+
+
+def running(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[Finding]:
+    """Judge what its account may really do, that the service's may not, and its last round."""
+    service = policy.site.service_account
+    if facts.cell and facts.may_be_root is not None:
+        yield _may(facts)
+    if facts.cell and service in facts.cell.managers:
+        edit = Edit(verb=Verb.DISMISS, cell=facts.cell.name, kind="manager", name=service)
+        yield broken(f"{facts.cell.name}: manager {service}", "is one", "an operator alone", edit)
+    if facts.service_may_too:
+        item = f"account {service}"
+        hint = f"look for {AS_ROOT} in /etc/sudoers and /etc/sudoers.d"
+        yield Finding(
+            item=item,
+            state=State.BROKEN,
+            found=f"may run {AS_ROOT} as root",
+            right=f"{BALANCE_ACCOUNT} alone",
+            hint=hint,
+        )
+    yield _last(facts.last, policy.balance, now)
+
+
+def elsewhere(cell: CellRights, host: str) -> str:
+    """Return the master if it is another host than this one, else nothing."""
+    return "" if not cell.master or same_host(cell.master, host) else cell.master
+
+
+def removal(facts: BalancerFacts) -> Iterator[Edit]:
+    """Give the edits that take its rights away, what starts it first; its account stays."""
+    for path in (BALANCE_CRON, BALANCE_SUDOERS):
+        if path in facts.paths:
+            yield shell(f"rm -f {path}")
+    if facts.cell and BALANCE_ACCOUNT in facts.cell.managers:
+        name = facts.cell.name
+        yield Edit(verb=Verb.DISMISS, cell=name, kind="manager", name=BALANCE_ACCOUNT)
+
+
+def _cell(cell: CellRights, host: str) -> Iterator[Finding]:
+    yield _admitted(cell, "admin host", "admin", host, cell.admin_hosts)
+    yield _admitted(cell, "manager", "manager", BALANCE_ACCOUNT, cell.managers)
+
+
+def _admitted(
+    cell: CellRights, what: str, kind: str, name: str, admitted: tuple[str, ...]
+) -> Finding:
+    item = f"{cell.name}: {what} {name}"
+    if any(same_host(name, one) for one in admitted):
+        return Finding(item=item, state=State.OK, found="admitted")
+    edit = Edit(verb=Verb.ADMIT, cell=cell.name, kind=kind, name=name)
+    return broken(item, "not admitted", "admitted", edit)
+
+
+def _key(facts: BalancerFacts, bootstrap: Bootstrap) -> Iterator[Finding]:
+    """Judge the private key of new machines' login, where one is used."""
+    path, owner = bootstrap.key, BALANCE_ACCOUNT
+    if not bootstrap.steps or not path:
+        return
+    item, right, name = f"file {path}", f"{owner}'s, mode 0600", shlex.quote(path)
+    found = facts.paths.get(path)
+    if path in facts.hidden:
+        yield unseen(item, right)
+    elif found is None:
+        made = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
+        yield broken(item, "missing", right, shell(f"{made} && chown {owner}: {name} {name}.pub"))
+    elif found.owner != facts.uid or found.mode & PRIVATE:
+        mend = shell(f"chown {owner}: {name} && chmod 0600 {name}")
+        yield broken(item, shown(found), right, mend)
+    else:
+        yield Finding(item=item, state=State.OK, found=shown(found))
+
+
+def _started(facts: BalancerFacts) -> Finding:
+    """Judge what starts a round each minute."""
+    item, right = f"file {BALANCE_CRON}", "a round each minute"
+    if facts.has_unit:
+        return Finding(item=item, state=State.OK, found="not needed: systemd runs it")
+    install = f"install -m 0644 -o root -g root /dev/stdin {BALANCE_CRON}"
+    mend = shell(f"echo {shlex.quote(CRON_LINE)} | {install}")
+    if BALANCE_CRON not in facts.paths:
+        return broken(item, "missing", right, mend)
+    if not any(BALANCE_PROGRAM in line for line in facts.cron.splitlines()):
+        return broken(item, f"without {BALANCE_PROGRAM}", right, mend)
+    return Finding(item=item, state=State.OK, found="there")
+
+
+def _may(facts: BalancerFacts) -> Finding:
+    item = f"account {BALANCE_ACCOUNT}"
+    if facts.may_be_root:
+        return Finding(item=item, state=State.OK, found=f"may run {AS_ROOT} as root")
+    return Finding(
+        item=item,
+        state=State.BROKEN,
+        found=f"sudo does not let it run {AS_ROOT}",
+        right=SUDOERS_LINE,
+        hint=f"sudo -l -U {BALANCE_ACCOUNT} shows what it may; see #includedir in /etc/sudoers",
+    )
+
+
+def _last(last: LastRound | None, balance: Balance, now: datetime) -> Finding:
+    item = "balancer"
+    if last is None or not last.is_acting:
+        return _untold(item, balance)
+    age_s = (now - last.at).total_seconds()
+    if age_s > LATE_ROUNDS * max(CRON_S, balance.interval_s):
+        found, hint = f"its last round was {age_s:.0f} s ago", f"its log is {BALANCE_LOG}"
+        return Finding(
+            item=item, state=State.BROKEN, found=found, right="one each minute", hint=hint
+        )
+    if last.trouble:
+        found = f"saw nothing {age_s:.0f} s ago: {last.trouble}"
+        return Finding(item=item, state=State.WARNING, found=found)
+    return Finding(item=item, state=State.OK, found=f"{age_s:.0f} s ago: {last.sentence}")
+
+
+def _untold(item: str, balance: Balance) -> Finding:
+    """Judge a balancer that never acted."""
+    if balance.apply:
+        return Finding(
+            item=item,
+            state=State.WARNING,
+            found="did no round yet",
+            hint=f"wait a minute; its log is {BALANCE_LOG}",
+        )
+    hint = "see gridbridge balance plan, then set apply = true in [balance]"
+    return Finding(item=item, state=State.NOTE, found="only says what it would do", hint=hint)

@@ -1,0 +1,84 @@
+"""Judges accounts, files and folders of this host: whose they are, and with which modes."""
+
+import re
+import shlex
+from collections.abc import Iterator, Set
+
+from gridbridge.model.site.host import PathFacts
+from gridbridge.model.site.setup import Edit, Finding, State, Verb
+
+NO_COMMENT = re.compile(r"\s*#(\s*[0-9]|include)")
+UNSEEN = "not visible to this user"
+
+
+def account(name: str, uid: int, home: str) -> Finding:
+    """Judge a system account of ours; uid 0: there is none of that name."""
+    item = f"account {name}"
+    if uid:
+        return Finding(item=item, state=State.OK, found=f"uid {uid}")
+    add = f"useradd --system --user-group --home-dir {home} --shell /usr/sbin/nologin {name}"
+    return broken(item, "missing", "a system account", shell(add))
+
+
+def folder(
+    path: str, mode: int, found: PathFacts | None, owner: tuple[str, int], hidden: Set[str]
+) -> Finding:
+    """Judge a folder that has to be an account's; `owner` is its name and uid."""
+    item, (name, uid) = f"folder {path}", owner
+    right = f"{name}'s, mode {mode:04o}"
+    mends = f"install -d -o {name} -g {name} -m {mode:04o} {shlex.quote(path)}"
+    if path in hidden:
+        return unseen(item, right)
+    if found is None:
+        return broken(item, "missing", right, shell(mends))
+    if not found.is_folder:
+        aside = f"mv {shlex.quote(path)} {shlex.quote(path)}.wrong && {mends}"
+        return broken(item, "not a folder", right, shell(aside))
+    if found.owner == uid and found.mode == mode:
+        return Finding(item=item, state=State.OK, found=shown(found))
+    return broken(item, shown(found), right, shell(mends))
+
+
+def sudoers(path: str, line: str, found: PathFacts | None, text: str, hidden: Set[str]) -> Finding:
+    """Judge a file of sudo's that has to hold one line and nothing else."""
+    item, install = f"sudoers {path}", f"install -m 0440 -o root -g root /dev/stdin {path}"
+    mend = shell(f"echo {shlex.quote(line)} | {install}")
+    if found and (found.owner, found.mode) != (0, 0o440):
+        return broken(item, shown(found), "root's, mode 0440: sudo reads no other", mend)
+    if path in hidden:
+        return unseen(item, line)
+    if found is None:
+        return broken(item, "missing", line, mend)
+    if line not in text.splitlines():
+        return broken(item, "without its line", line, mend)
+    if more := tuple(each for each in _said(text) if each != line):
+        return broken(item, f"says more: {more[0]}", f"{line}, and nothing else", mend)
+    return Finding(item=item, state=State.OK, found=line)
+
+
+def _said(text: str) -> Iterator[str]:
+    """Give the lines that mean something; `#1000` is a user and `#include` a file (sudoers(5))."""
+    for line in text.splitlines():
+        is_comment = line.lstrip().startswith("#") and not NO_COMMENT.match(line)
+        if line.strip() and not is_comment:
+            yield line
+
+
+def shown(found: PathFacts) -> str:
+    """Say whose it is, and with which mode."""
+    return f"{found.owner_name}'s, mode {found.mode:04o}"
+
+
+def shell(line: str) -> Edit:
+    """Return the edit that runs a line on this host."""
+    return Edit(verb=Verb.SHELL, value=line)
+
+
+def unseen(item: str, right: str = "") -> Finding:
+    """Return the finding about files that this user may not look at: neither right nor broken."""
+    return Finding(item=item, state=State.WARNING, found=UNSEEN, right=right)
+
+
+def broken(item: str, found: str, right: str, mend: Edit) -> Finding:
+    """Return the finding about what one line corrects."""
+    return Finding(item=item, state=State.BROKEN, found=found, right=right, mend=(mend,))

@@ -1,0 +1,140 @@
+"""The balancer's set-up on the master: what is missing, what check says, and its removal."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+
+from gridbridge.apply.adapters import adapter_of
+from gridbridge.apply.clusters import away
+from gridbridge.decisions.site import balancer as decisions
+from gridbridge.decisions.site import check
+from gridbridge.errors import CommandFailed, GridbridgeError, NotAdmitted, StateError
+from gridbridge.model.places import (
+    AS_ROOT,
+    BALANCE_ACCOUNT,
+    BALANCE_CRON,
+    BALANCE_SUDOERS,
+    BALANCE_UNIT,
+)
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.balancer import BalancerFacts, CellRights, LastRound
+from gridbridge.model.site.setup import Finding, State
+from gridbridge.services.site.setup import Step, named_steps, possible, steps
+from gridbridge.services.site.wanted_queue import makes_queues, refuse_embedded
+from gridbridge.shell import host
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.runner import run
+from gridbridge.state.elastic import balance_shown
+
+SUDO_S = 10.0
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+LEAVING = ("removing", "gone")  # model.elastic.nodes.NodeState
+TRIED = ("unname", "gridbridge-check")  # of gridbridge-as-root: nothing is run, sudo is only asked
+
+
+def balancer_steps(policy: Policy) -> tuple[Step, ...]:
+    """Return what is missing, in the order to make it in; refuse off the master."""
+    facts = _own_facts(policy)
+    return steps(policy, possible(decisions.findings(facts, policy)))
+
+
+def removal_steps(policy: Policy) -> tuple[Step, ...]:
+    """Return the steps that take the balancer's rights away."""
+    return named_steps(policy, decisions.removal(_own_facts(policy)))
+
+
+def nodes_left() -> int:
+    """Return how many nodes the balancer showed last: nobody would remove them any more."""
+    with suppress(StateError):
+        found = balance_shown.read()
+        kept = found.nodes if found else ()
+        return sum(one.nodes for one in kept if one.pool and one.state not in LEAVING)
+    return 0
+
+
+def findings(policy: Policy, clock: Clock) -> Iterator[Finding]:
+    """Judge the balancer, where the file asks for one or something of its set-up is there."""
+    begun = any(map(os.path.exists, (BALANCE_CRON, BALANCE_UNIT, BALANCE_SUDOERS)))
+    if not decisions.is_wanted(policy) and not begun:
+        return
+    try:
+        facts = _facts(policy)
+    except GridbridgeError as error:
+        is_shut = isinstance(error, NotAdmitted) and os.geteuid() != 0
+        told = Finding(item="balancer", state=State.WARNING, found=f"not judged: {error}")
+        yield check.shut("balancer") if is_shut else told
+        return
+    if facts.cell and (master := decisions.elsewhere(facts.cell, facts.host)):
+        found = f"not judged here: it runs on {master}"
+        yield Finding(item="balancer", state=State.NOTE, found=found)
+        return
+    yield from decisions.findings(facts, policy)
+    yield from decisions.running(facts, policy, clock.now())
+
+
+def _own_facts(policy: Policy) -> BalancerFacts:
+    refuse_embedded(policy)
+    facts = _facts(policy)
+    if facts.cell and (master := decisions.elsewhere(facts.cell, facts.host)):
+        raise GridbridgeError(f"the balancer runs where the qmaster is: run this on {master}")
+    if facts.hidden:
+        raise GridbridgeError(f"{min(facts.hidden)}: not visible to this user; run it as root")
+    return facts
+
+
+def _facts(policy: Policy) -> BalancerFacts:
+    ours = (*decisions.FOLDERS, BALANCE_SUDOERS, BALANCE_CRON, policy.bootstrap.key)
+    looked = tuple(filter(None, ours))
+    seen = {path: host.path_facts(path) for path in looked}
+    unreadable = {BALANCE_SUDOERS} if host.is_unreadable(BALANCE_SUDOERS) else set()
+    return BalancerFacts(
+        host=host.name(),
+        uid=host.uid_of(BALANCE_ACCOUNT),
+        paths={path: found for path, found in seen.items() if found},
+        hidden=frozenset(filter(host.is_hidden, looked)) | unreadable,
+        sudoers=host.text(BALANCE_SUDOERS),
+        cron=host.text(BALANCE_CRON),
+        has_unit=os.path.exists(BALANCE_UNIT),
+        cell=_cell(policy),
+        may_be_root=_may_be_root(BALANCE_ACCOUNT),
+        service_may_too=_may_be_root(policy.site.service_account),
+        last=_last(),
+    )
+
+
+def _cell(policy: Policy) -> CellRights | None:
+    """Return who may do what in the site's own cell; None where it is no cell."""
+    home = away(policy, policy.site.cluster)
+    if adapter_of(home).makes_queues is None:
+        return None
+    found = makes_queues(home).home_setup(home, host.name())
+    return CellRights(
+        name=policy.site.cluster,
+        master=found.master,
+        managers=found.managers,
+        admin_hosts=found.admin_hosts,
+    )
+
+
+def _may_be_root(account: str) -> bool | None:
+    """Ask sudo whether an account may run gridbridge-as-root; None if there is nothing to ask."""
+    if os.geteuid() != 0 or not host.uid_of(account):
+        return None
+    try:
+        asked = ("/usr/bin/sudo", "-n", "-l", "-U", account, AS_ROOT, *TRIED)
+        return run(asked, ENVIRONMENT, SUDO_S).status == 0
+    except CommandFailed:
+        return None
+
+
+def _last() -> LastRound | None:
+    """Return the last round as it was published; none where nobody can read it."""
+    with suppress(StateError):
+        if found := balance_shown.read():
+            return LastRound(
+                at=found.at,
+                is_acting=found.is_acting,
+                sentence=found.sentence,
+                trouble=found.trouble,
+            )
+    return None

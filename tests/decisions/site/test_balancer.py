@@ -1,0 +1,196 @@
+"""What gridbridge-balance needs on the master: each thing that lacks has its line."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.decisions.site import balancer
+from gridbridge.model.elastic.sections import Balance, Bootstrap, Pool
+from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.balancer import BalancerFacts, CellRights, LastRound
+from gridbridge.model.site.host import PathFacts
+from gridbridge.model.site.sections import Site
+from gridbridge.model.site.setup import Edit, State, Verb
+
+CONF = Path(__file__).parents[3] / "conf"
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+KEY = f"{BALANCE_HOME}/key"
+UID = 990
+
+
+def path(mode: int, owner: int = UID, *, is_folder: bool = False) -> PathFacts:
+    """Return a path of the balancer's account, unless another owner is given."""
+    name = "root" if owner == 0 else BALANCE_ACCOUNT
+    return PathFacts(owner=owner, owner_name=name, mode=mode, is_folder=is_folder)
+
+
+RIGHT = BalancerFacts(
+    host="alpha-master",
+    uid=UID,
+    paths={
+        BALANCE_HOME: path(0o711, is_folder=True),
+        f"{BALANCE_HOME}/published": path(0o755, is_folder=True),
+        BALANCE_SUDOERS: path(0o440, owner=0),
+        BALANCE_CRON: path(0o644, owner=0),
+        KEY: path(0o600),
+    },
+    sudoers=f"{balancer.SUDOERS_LINE}\n",
+    cron=f"{balancer.CRON_LINE}\n",
+    cell=CellRights(
+        name="alpha",
+        master="alpha-master",
+        managers=("root", BALANCE_ACCOUNT),
+        admin_hosts=("alpha-master",),
+    ),
+    may_be_root=True,
+    service_may_too=False,
+    last=LastRound(at=NOW - timedelta(seconds=40), is_acting=True, sentence="nothing is done"),
+)
+POLICY = Policy(
+    site=Site(cluster="alpha"),
+    clusters={},
+    queues={},
+    balance=Balance(max_nodes=5, apply=True),
+    bootstrap=Bootstrap(steps="execd", key=KEY),
+    pools={"usual": Pool(provider="cloud")},
+)
+
+
+def wrong(facts: BalancerFacts, policy: Policy = POLICY) -> dict[str, list[str]]:
+    """Return what is broken, with the lines that correct it."""
+    found = (*balancer.findings(facts, policy), *balancer.running(facts, policy, NOW))
+    broken = (one for one in found if one.state == State.BROKEN)
+    return {one.item: [edit.value or edit.verb for edit in one.mend] for one in broken}
+
+
+def without(name: str) -> BalancerFacts:
+    """Return the facts without a path."""
+    paths = {one: found for one, found in RIGHT.paths.items() if one != name}
+    return replace(RIGHT, paths=paths)
+
+
+def test_a_whole_set_up_has_nothing_wrong() -> None:
+    found = (*balancer.findings(RIGHT, POLICY), *balancer.running(RIGHT, POLICY, NOW))
+
+    assert {State.OK} == {one.state for one in found}
+
+
+def test_a_bare_host_gets_all_of_it_and_what_starts_it_last() -> None:
+    bare = BalancerFacts(
+        host="alpha-master",
+        uid=0,
+        cell=CellRights(name="alpha", master="alpha-master", managers=(), admin_hosts=()),
+    )
+
+    items = [one.item for one in balancer.findings(bare, POLICY)]
+
+    assert f"account {BALANCE_ACCOUNT}" == items[0]
+    assert f"file {BALANCE_CRON}" == items[-1]
+    assert {State.BROKEN} == {one.state for one in balancer.findings(bare, POLICY)}
+
+
+@pytest.mark.parametrize(
+    ("facts", "item", "line"),
+    [
+        (without(BALANCE_CRON), f"file {BALANCE_CRON}", balancer.CRON_LINE),
+        (replace(RIGHT, cron="# nothing\n"), f"file {BALANCE_CRON}", balancer.CRON_LINE),
+        (without(BALANCE_SUDOERS), f"sudoers {BALANCE_SUDOERS}", balancer.SUDOERS_LINE),
+        (
+            replace(RIGHT, sudoers=f"{balancer.SUDOERS_LINE}\nmallory ALL=(ALL) ALL\n"),
+            f"sudoers {BALANCE_SUDOERS}",
+            balancer.SUDOERS_LINE,
+        ),
+        (without(KEY), f"file {KEY}", "ssh-keygen"),
+        (replace(RIGHT, paths={**RIGHT.paths, KEY: path(0o640)}), f"file {KEY}", "chmod 0600"),
+        (replace(RIGHT, uid=0), f"account {BALANCE_ACCOUNT}", "useradd"),
+    ],
+)
+def test_what_lacks_has_its_line(facts: BalancerFacts, item: str, line: str) -> None:
+    assert line in " ".join(wrong(facts)[item])
+
+
+def test_a_cell_gets_its_manager_and_its_admin_host() -> None:
+    assert RIGHT.cell
+    facts = replace(RIGHT, cell=replace(RIGHT.cell, managers=("root",), admin_hosts=()))
+
+    assert {
+        f"alpha: manager {BALANCE_ACCOUNT}": [Verb.ADMIT],
+        "alpha: admin host alpha-master": [Verb.ADMIT],
+    } == wrong(facts)
+
+
+def test_systemd_makes_cron_needless() -> None:
+    assert {} == wrong(replace(without(BALANCE_CRON), has_unit=True))
+
+
+def test_a_site_without_a_cell_needs_no_right_of_one() -> None:
+    facts = replace(without(BALANCE_SUDOERS), cell=None, sudoers="")
+
+    assert {} == wrong(facts)
+
+
+def test_the_service_has_none_of_these_rights() -> None:
+    assert RIGHT.cell
+    managers = (*RIGHT.cell.managers, "gridbridge")
+    facts = replace(RIGHT, cell=replace(RIGHT.cell, managers=managers), service_may_too=True)
+
+    assert {"alpha: manager gridbridge": [Verb.DISMISS], "account gridbridge": []} == wrong(facts)
+
+
+def test_sudo_that_reads_another_file_is_found() -> None:
+    assert [f"account {BALANCE_ACCOUNT}"] == list(wrong(replace(RIGHT, may_be_root=False)))
+
+
+def test_a_balancer_that_stopped_is_broken_and_a_blind_one_a_warning() -> None:
+    assert RIGHT.last
+    old = replace(RIGHT, last=replace(RIGHT.last, at=NOW - timedelta(minutes=9)))
+    blind = replace(RIGHT, last=replace(RIGHT.last, trouble="qstat: no answer"))
+
+    assert "balancer" in wrong(old)
+    *_, last = balancer.running(blind, POLICY, NOW)
+    assert (State.WARNING, True) == (last.state, "qstat: no answer" in last.found)
+
+
+@pytest.mark.parametrize(("applies", "state"), [(True, State.WARNING), (False, State.NOTE)])
+def test_one_that_never_acted_is_told(applies: bool, state: State) -> None:
+    policy = replace(POLICY, balance=Balance(max_nodes=5, apply=applies))
+
+    *_, last = balancer.running(replace(RIGHT, last=None), policy, NOW)
+
+    assert state == last.state
+
+
+def test_a_removal_takes_away_what_starts_it_first_and_leaves_the_account() -> None:
+    edits = tuple(balancer.removal(RIGHT))
+
+    assert f"rm -f {BALANCE_CRON}" == edits[0].value
+    assert Edit(verb=Verb.DISMISS, cell="alpha", kind="manager", name=BALANCE_ACCOUNT) == edits[-1]
+    assert not any(BALANCE_HOME in edit.value for edit in edits)
+    assert () == tuple(balancer.removal(BalancerFacts(host="alpha-master", uid=0)))
+
+
+def test_the_shipped_files_are_those_that_setup_makes() -> None:
+    sudoers = (CONF / "sudoers/gridbridge-admin").read_text().splitlines()
+    cron = (CONF / "cron.d/gridbridge-balance").read_text().splitlines()
+
+    assert balancer.SUDOERS_LINE in sudoers
+    assert balancer.CRON_LINE in cron
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (POLICY, True),
+        (replace(POLICY, pools={}), False),
+        (replace(POLICY, balance=Balance()), False),
+    ],
+)
+def test_a_file_asks_for_a_balancer_by_a_maximum_and_a_provider(
+    policy: Policy, expected: bool
+) -> None:
+    assert expected == balancer.is_wanted(policy)

@@ -1,0 +1,88 @@
+"""The balancer's account and rights on alpha's master, as an administrator makes them."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from gridbridge.decisions.site.balancer import CRON_LINE, SUDOERS_LINE
+from gridbridge.model.places import AS_ROOT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(180)]
+
+HOST, ACCOUNT = "alpha-master", "gridbridge-admin"
+SETUP = ("gridbridge", "setup", "balance")
+
+
+@pytest.fixture(scope="module")
+def grid() -> Grid:
+    """Return the lab; gridbridge is installed there, and no transfer queue has to be open."""
+    if os.getuid() != 0:
+        pytest.skip("the lab needs root")
+    return Grid()
+
+
+@pytest.fixture(autouse=True)
+def without(grid: Grid) -> Iterator[None]:
+    """Have no rights of the balancer's, before and after."""
+    grid.on(HOST, *SETUP, "--remove", "--apply")
+    yield
+    grid.on(HOST, *SETUP, "--remove", "--apply")
+
+
+def judged(grid: Grid) -> dict[str, str]:
+    """Return the state of each item of the check that is the balancer's."""
+    items = json.loads(grid.on(HOST, "gridbridge", "check", "--json").out)["items"]
+    ours = re.compile(r"balance|gridbridge-admin")
+    return {one["name"]: one["state"] for one in items if ours.search(one["name"])}
+
+
+def test_setup_makes_all_of_it_once_and_takes_its_rights_away(grid: Grid) -> None:
+    printed = grid.sh(HOST, " ".join(SETUP))
+    made = grid.sh(HOST, f"{' '.join(SETUP)} --apply")
+    again = grid.sh(HOST, f"{' '.join(SETUP)} --apply")
+
+    assert f"qconf -am {ACCOUNT}" in printed
+    assert CRON_LINE in printed
+    assert f"alpha: manager {ACCOUNT}: not admitted -> admitted" in made
+    assert "nothing to do" in again
+    assert f"{CRON_LINE}\n" == grid.sh(HOST, f"tail -n 1 {BALANCE_CRON}")
+    assert f"{SUDOERS_LINE}\n" == grid.sh(HOST, f"cat {BALANCE_SUDOERS}")
+    assert {"ok", "note"} >= set(judged(grid).values())
+    assert "711\n" == grid.sh(HOST, f"stat -c %a {BALANCE_HOME}")
+
+    grid.sh(HOST, f"{' '.join(SETUP)} --remove --apply")
+
+    assert ACCOUNT not in grid.sh(HOST, "qconf -sm").split()
+    assert "" == grid.sh(HOST, f"ls {BALANCE_CRON} {BALANCE_SUDOERS} 2>/dev/null || true")
+    assert {} == judged(grid)
+
+
+def test_its_account_may_do_its_verbs_as_root_and_nobody_else_may(grid: Grid) -> None:
+    grid.sh(HOST, f"{' '.join(SETUP)} --apply")
+    asked = ("sudo", "-n", AS_ROOT, "unname", "alpha-n99")
+
+    assert 0 == grid.on(HOST, "setpriv", *as_(ACCOUNT), *asked).status
+    assert 0 != grid.on(HOST, "setpriv", *as_(ACCOUNT), "sudo", "-n", "id").status
+    assert 0 != grid.on(HOST, "setpriv", *as_("gridbridge"), *asked).status
+    assert 0 != grid.on(HOST, "setpriv", *as_("alice"), *asked).status
+
+
+def test_the_line_of_cron_tells_what_it_would_do(grid: Grid) -> None:
+    grid.sh(HOST, f"{' '.join(SETUP)} --apply")
+    command = CRON_LINE.split(ACCOUNT, 1)[1].partition(">>")[0].split()
+
+    done = grid.on(HOST, "setpriv", *as_(ACCOUNT), *command, "--max-nodes", "9")
+
+    assert 0 == done.status, done.err
+    assert "nothing is done" in done.out
+
+
+def as_(account: str) -> tuple[str, ...]:
+    """Return the words by which setpriv becomes an account."""
+    return ("--reuid", account, "--regid", account, "--init-groups", "--")
