@@ -43,12 +43,9 @@ def setup_host(is_applied: bool) -> None:
       gridbridge setup host --apply
     """
     policy = config.load(CONFIG)
-    steps = service.host_steps(policy)
-    if not is_applied:
-        show(steps)
-        return
-    make(steps, policy)
-    verify(service.host_steps(config.load(CONFIG)))
+    found = service.host_steps(policy)
+    if carry_out(found, policy, is_applied=is_applied):
+        verify(service.host_steps(config.load(CONFIG)))
 
 
 @setup.command()
@@ -107,10 +104,8 @@ def transfer(
         short_jobs=short_jobs,
     )
     steps = _planned(policy, order, is_removed)
-    if not is_applied:
-        show(steps)
+    if not carry_out(steps, policy, is_applied=is_applied):
         return
-    make(steps, policy)
     if is_removed:
         service.forget(policy)
     left = service.left_steps if is_removed else service.transfer_steps
@@ -151,12 +146,8 @@ def setup_besteffort(
     planned = besteffort.removal_steps if is_removed else besteffort.besteffort_steps
     for warning in () if is_removed else besteffort.warnings(policy, order):
         _warn(warning)
-    found = planned(policy, order)
-    if not is_applied:
-        show(found)
-        return
-    make(found, policy)
-    verify(planned(policy, order))
+    if carry_out(planned(policy, order), policy, is_applied=is_applied):
+        verify(planned(policy, order))
 
 
 @setup.command(name="balance")
@@ -182,11 +173,8 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
     found = planned(policy)
     if is_removed and (nodes := balancer.nodes_left()):
         _warn(f"the last round saw {nodes} nodes of pools: nobody removes them any more")
-    if not is_applied:
-        show(found)
-        return
-    make(found, policy)
-    verify(planned(policy))
+    if carry_out(found, policy, is_applied=is_applied):
+        verify(planned(policy))
 
 
 def _planned(policy: Policy, order: QueueOrder, is_removed: bool) -> Sequence[Step]:
@@ -201,6 +189,15 @@ def _planned(policy: Policy, order: QueueOrder, is_removed: bool) -> Sequence[St
 
 def _warn(text: str) -> None:
     output.complain(f"warning: {text}")
+
+
+def carry_out(steps: Sequence[Step], policy: Policy, *, is_applied: bool) -> bool:
+    """Make the steps if they are to be applied, else print them; say whether they were made."""
+    if is_applied:
+        make(steps, policy)
+    else:
+        show(steps)
+    return is_applied
 
 
 def show(steps: Sequence[Step]) -> None:

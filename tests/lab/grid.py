@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
+import pytest
+
 from tests.lab.agents import LAB, Agents
 from tests.lab.agents import ROOT as ROOT
 from tests.lab.agents import Done as Done
@@ -32,6 +34,13 @@ SHARE = 2  # a look is followed by a pause of as many times what it took: others
 SLOW_PAUSE_S = 3.0  # but not longer
 
 T = TypeVar("T")
+
+
+def of_root() -> "Grid":
+    """Return the lab; skip the tests of whoever is not root."""
+    if os.getuid() != 0:
+        pytest.skip("the lab needs root")
+    return Grid()
 
 
 class Grid:

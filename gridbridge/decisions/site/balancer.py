@@ -7,7 +7,17 @@ import shlex
 from collections.abc import Iterator
 from datetime import datetime
 
-from gridbridge.decisions.site.paths import account, broken, folder, shell, shown, sudoers, unseen
+from gridbridge.decisions.site.paths import (
+    account,
+    broken,
+    closed,
+    folder,
+    shell,
+    shown,
+    sudoers,
+    unseen,
+    written,
+)
 from gridbridge.model.elastic.sections import Balance, Bootstrap
 from gridbridge.model.places import (
     AS_ROOT,
@@ -75,9 +85,10 @@ def running(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[Fin
     yield _last(facts.last, policy.balance, now)
 
 
-def elsewhere(cell: CellRights, host: str) -> str:
+def elsewhere(facts: BalancerFacts) -> str:
     """Return the master if it is another host than this one, else nothing."""
-    return "" if not cell.master or same_host(cell.master, host) else cell.master
+    master = facts.cell.master if facts.cell else ""
+    return "" if same_host(master, facts.host) else master
 
 
 def removal(facts: BalancerFacts) -> Iterator[Edit]:
@@ -118,8 +129,7 @@ def _key(facts: BalancerFacts, bootstrap: Bootstrap) -> Iterator[Finding]:
         made = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
         yield broken(item, "missing", right, shell(f"{made} && chown {owner}: {name} {name}.pub"))
     elif found.owner != facts.uid or found.mode & PRIVATE:
-        mend = shell(f"chown {owner}: {name} && chmod 0600 {name}")
-        yield broken(item, shown(found), right, mend)
+        yield broken(item, shown(found), right, closed(path, owner))
     else:
         yield Finding(item=item, state=State.OK, found=shown(found))
 
@@ -129,8 +139,7 @@ def _started(facts: BalancerFacts) -> Finding:
     item, right = f"file {BALANCE_CRON}", "a round each minute"
     if facts.has_unit:
         return Finding(item=item, state=State.OK, found="not needed: systemd runs it")
-    install = f"install -m 0644 -o root -g root /dev/stdin {BALANCE_CRON}"
-    mend = shell(f"echo {shlex.quote(CRON_LINE)} | {install}")
+    mend = written(BALANCE_CRON, CRON_LINE, 0o644)
     if BALANCE_CRON not in facts.paths:
         return broken(item, "missing", right, mend)
     if not any(BALANCE_PROGRAM in line for line in facts.cron.splitlines()):

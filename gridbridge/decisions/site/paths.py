@@ -41,8 +41,7 @@ def folder(
 
 def sudoers(path: str, line: str, found: PathFacts | None, text: str, hidden: Set[str]) -> Finding:
     """Judge a file of sudo's that has to hold one line and nothing else."""
-    item, install = f"sudoers {path}", f"install -m 0440 -o root -g root /dev/stdin {path}"
-    mend = shell(f"echo {shlex.quote(line)} | {install}")
+    item, mend = f"sudoers {path}", written(path, line, 0o440)
     if found and (found.owner, found.mode) != (0, 0o440):
         return broken(item, shown(found), "root's, mode 0440: sudo reads no other", mend)
     if path in hidden:
@@ -72,6 +71,18 @@ def shown(found: PathFacts) -> str:
 def shell(line: str) -> Edit:
     """Return the edit that runs a line on this host."""
     return Edit(verb=Verb.SHELL, value=line)
+
+
+def written(path: str, line: str, mode: int) -> Edit:
+    """Return the edit that makes a file of root's with one line."""
+    install = f"install -m {mode:04o} -o root -g root /dev/stdin {path}"
+    return shell(f"echo {shlex.quote(line)} | {install}")
+
+
+def closed(path: str, owner: str) -> Edit:
+    """Return the edit that has a file be an account's, and nobody else's to read."""
+    name = shlex.quote(path)
+    return shell(f"chown {owner}: {name} && chmod 0600 {name}")
 
 
 def unseen(item: str, right: str = "") -> Finding:

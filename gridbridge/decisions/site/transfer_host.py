@@ -9,7 +9,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from gridbridge.decisions.site.paths import account, broken, folder, shell, shown, sudoers, unseen
+from gridbridge.decisions.site.paths import (
+    account,
+    broken,
+    closed,
+    folder,
+    shell,
+    shown,
+    sudoers,
+    unseen,
+)
 from gridbridge.model.places import (
     AS_USER,
     CAMPAIGNS,
@@ -82,9 +91,8 @@ def state_finding(facts: HostFacts, site: Site) -> Finding:
         return Finding(item=item, state=State.OK, found="not there yet" if path else "a database")
     if found.owner == facts.service_uid and found.mode == 0o600:
         return Finding(item=item, state=State.OK, found=shown(found))
-    owner, name = site.service_account, shlex.quote(path)
-    mend = shell(f"chown {owner}: {name} && chmod 0600 {name}")
-    return broken(item, shown(found), f"{owner}'s, mode 0600", mend)
+    owner = site.service_account
+    return broken(item, shown(found), f"{owner}'s, mode 0600", closed(path, owner))
 
 
 def state_path(site: Site) -> str:

@@ -9,6 +9,7 @@ from gridbridge.apply.clusters import away
 from gridbridge.decisions.site import balancer as decisions
 from gridbridge.decisions.site import check
 from gridbridge.errors import CommandFailed, GridbridgeError, NotAdmitted, StateError
+from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.places import (
     AS_ROOT,
     BALANCE_ACCOUNT,
@@ -20,7 +21,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.site.balancer import BalancerFacts, CellRights, LastRound
 from gridbridge.model.site.setup import Finding, State
 from gridbridge.services.site.setup import Step, named_steps, possible, steps
-from gridbridge.services.site.wanted_queue import makes_queues, refuse_embedded
+from gridbridge.services.site.wanted_queue import refuse_embedded
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import run
@@ -28,7 +29,7 @@ from gridbridge.state.elastic import balance_shown
 
 SUDO_S = 10.0
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
-LEAVING = ("removing", "gone")  # model.elastic.nodes.NodeState
+LEAVING = (NodeState.REMOVING.value, NodeState.GONE.value)
 TRIED = ("unname", "gridbridge-check")  # of gridbridge-as-root: nothing is run, sudo is only asked
 
 
@@ -64,7 +65,7 @@ def findings(policy: Policy, clock: Clock) -> Iterator[Finding]:
         told = Finding(item="balancer", state=State.WARNING, found=f"not judged: {error}")
         yield check.shut("balancer") if is_shut else told
         return
-    if facts.cell and (master := decisions.elsewhere(facts.cell, facts.host)):
+    if master := decisions.elsewhere(facts):
         found = f"not judged here: it runs on {master}"
         yield Finding(item="balancer", state=State.NOTE, found=found)
         return
@@ -75,7 +76,7 @@ def findings(policy: Policy, clock: Clock) -> Iterator[Finding]:
 def _own_facts(policy: Policy) -> BalancerFacts:
     refuse_embedded(policy)
     facts = _facts(policy)
-    if facts.cell and (master := decisions.elsewhere(facts.cell, facts.host)):
+    if master := decisions.elsewhere(facts):
         raise GridbridgeError(f"the balancer runs where the qmaster is: run this on {master}")
     if facts.hidden:
         raise GridbridgeError(f"{min(facts.hidden)}: not visible to this user; run it as root")
@@ -105,9 +106,10 @@ def _facts(policy: Policy) -> BalancerFacts:
 def _cell(policy: Policy) -> CellRights | None:
     """Return who may do what in the site's own cell; None where it is no cell."""
     home = away(policy, policy.site.cluster)
-    if adapter_of(home).makes_queues is None:
+    makes = adapter_of(home).makes_queues
+    if makes is None:
         return None
-    found = makes_queues(home).home_setup(home, host.name())
+    found = makes.home_setup(home, host.name())
     return CellRights(
         name=policy.site.cluster,
         master=found.master,

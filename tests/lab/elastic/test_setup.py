@@ -3,7 +3,6 @@
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
 import json
-import os
 import re
 from collections.abc import Iterator
 
@@ -11,7 +10,7 @@ import pytest
 
 from gridbridge.decisions.site.balancer import CRON_LINE, SUDOERS_LINE
 from gridbridge.model.places import AS_ROOT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
-from tests.lab.grid import Grid
+from tests.lab.grid import Grid, of_root
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(180)]
 
@@ -22,9 +21,7 @@ SETUP = ("gridbridge", "setup", "balance")
 @pytest.fixture(scope="module")
 def grid() -> Grid:
     """Return the lab; gridbridge is installed there, and no transfer queue has to be open."""
-    if os.getuid() != 0:
-        pytest.skip("the lab needs root")
-    return Grid()
+    return of_root()
 
 
 @pytest.fixture(autouse=True)
