@@ -30,7 +30,7 @@ from gridbridge.model.places import (
     BALANCE_SUDOERS,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.balancer import BalancerFacts, CellRights, LastRound
+from gridbridge.model.site.balancer import BalancerFacts, CellRights
 from gridbridge.model.site.setup import Edit, Finding, State, Verb, same_host
 
 VERBS = ("name", "unname", "export", "unexport")  # of gridbridge-as-root
@@ -82,7 +82,7 @@ def running(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[Fin
             right=f"{BALANCE_ACCOUNT} alone",
             hint=hint,
         )
-    yield _last(facts.last, policy.balance, now)
+    yield _last(facts, policy.balance, now)
 
 
 def elsewhere(facts: BalancerFacts) -> str:
@@ -160,9 +160,11 @@ def _may(facts: BalancerFacts) -> Finding:
     )
 
 
-def _last(last: LastRound | None, balance: Balance, now: datetime) -> Finding:
-    item = "balancer"
-    if last is None or not last.is_acting:
+def _last(facts: BalancerFacts, balance: Balance, now: datetime) -> Finding:
+    """Judge the last round; one that acted once and only says by now publishes none."""
+    item, last = "balancer", facts.last
+    acts = balance.apply or facts.has_unit  # the unit has --apply
+    if last is None or not last.is_acting or not acts:
         return _untold(item, balance)
     age_s = (now - last.at).total_seconds()
     if age_s > LATE_ROUNDS * max(CRON_S, balance.interval_s):

@@ -156,6 +156,15 @@ def test_a_balancer_that_stopped_is_broken_and_a_blind_one_a_warning() -> None:
     assert (State.WARNING, True) == (last.state, "qstat: no answer" in last.found)
 
 
+def test_one_that_acted_once_and_only_says_by_now_is_not_late() -> None:
+    assert RIGHT.last
+    old = replace(RIGHT, last=replace(RIGHT.last, at=NOW - timedelta(hours=2)))
+    policy = replace(POLICY, balance=Balance(max_nodes=5, apply=False))
+
+    assert {} == wrong(old, policy)
+    assert ["balancer"] == list(wrong(replace(old, has_unit=True), policy))
+
+
 @pytest.mark.parametrize(("applies", "state"), [(True, State.WARNING), (False, State.NOTE)])
 def test_one_that_never_acted_is_told(applies: bool, state: State) -> None:
     policy = replace(POLICY, balance=Balance(max_nodes=5, apply=applies))
