@@ -97,4 +97,5 @@ def _with(attempt: Attempt, end: JobEnd, walltime_s: int, mark: Mark | None) -> 
         outcome=outcome_of_wiped(end, outcome, mark.wiped_for) if mark else outcome,
         exit_status=true_status(end),
         wallclock_s=None if end.wallclock_s is None else round(end.wallclock_s),
+        host=end.host,
     )

@@ -142,6 +142,7 @@ class Attempt:
     outcome: Outcome = Outcome.PENDING
     exit_status: int | None = None
     wallclock_s: int | None = None
+    host: str = ""  # where it ended, in the cycle that learns it; not kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

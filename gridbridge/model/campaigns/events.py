@@ -59,6 +59,7 @@ class Event:
     probes: int = 0
     until: datetime | None = None  # then it is tried again; None: nothing heals it by itself
     closed_at: datetime | None = None
+    host: str = ""  # where all of the tasks ran; empty: on several, or nobody knows
 
     @property
     def what(self) -> tuple[Code, int, str, int | None]:
@@ -73,6 +74,7 @@ class Record:
     campaign: int
     cluster: str
     errors_in_row: int = 0  # the last tasks, that failed by themselves
+    error_host: str = ""  # where all of them ran; empty: on several, or nobody knows
     successes: int = 0
     durations_s: tuple[int, ...] = ()  # of the last successes
     is_trusted: bool = False  # its owner has said that short tasks are right there

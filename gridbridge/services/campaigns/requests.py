@@ -34,7 +34,7 @@ NEXT = {
 }
 OF_EVENTS = (Verb.FIX, Verb.RESUBMIT)
 TRUSTING = {
-    Code.BLACKLIST: {"errors_in_row": 0},
+    Code.BLACKLIST: {"errors_in_row": 0, "error_host": ""},
     Code.SINK: {"is_trusted": True},
 }
 GIVEN_UP = (Code.DROPPED, Code.DISPUTED)  # nobody knows what became of those tasks

@@ -44,6 +44,7 @@ EVENTS = Table(
     Column("probes", BigInteger, nullable=False),
     Column("until", Moment),
     Column("closed_at", Moment),
+    Column("host", Words, nullable=False),
     Index("campaign_events_what", "campaign", "code", "cluster"),
     Index("campaign_events_closed_at", "closed_at"),
 )
@@ -54,6 +55,7 @@ RECORDS = Table(
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
     Column("cluster", Words, primary_key=True),
     Column("errors_in_row", BigInteger, nullable=False),
+    Column("error_host", Words, nullable=False),
     Column("successes", BigInteger, nullable=False),
     Column("durations_s", Json, nullable=False),
     Column("is_trusted", Boolean, nullable=False),

@@ -96,7 +96,8 @@ class CampaignTasks:
                 place=0,
                 outcome=Outcome.CANCELLED,
             )
-            self._database.execute(insert(ATTEMPTS), asdict(ended))
+            kept = {one.name: getattr(ended, one.name) for one in ATTEMPTS.c}
+            self._database.execute(insert(ATTEMPTS), kept)
             more = {"ended": CAMPAIGNS.c.ended + 1, "failed": CAMPAIGNS.c.failed + 1}
             this = CAMPAIGNS.c.number == campaign
             self._database.execute(update(CAMPAIGNS).where(this).values(**more))

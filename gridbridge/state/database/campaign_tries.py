@@ -29,7 +29,7 @@ _TRIED = (
     .where(_TASK.in_(bindparam("tasks", expanding=True)), ATTEMPTS.c.outcome != Outcome.PENDING)
 )
 _PENDING = (
-    select(*(ATTEMPTS.c[name] for name in Attempt.__dataclass_fields__))
+    select(*ATTEMPTS.c)
     .where(ATTEMPTS.c.campaign == bindparam("campaign"), ATTEMPTS.c.outcome == Outcome.PENDING)
     .order_by(ATTEMPTS.c.array, ATTEMPTS.c.place)
 )
@@ -40,7 +40,7 @@ _OF_ARRAY = and_(
 )
 _PLACES = select(ATTEMPTS.c.place).where(_OF_ARRAY)
 _AT_PLACES = (
-    select(*(ATTEMPTS.c[name] for name in Attempt.__dataclass_fields__))
+    select(*ATTEMPTS.c)
     .where(_OF_ARRAY, ATTEMPTS.c.place.in_(bindparam("places", expanding=True)))
     .order_by(ATTEMPTS.c.place)
 )
@@ -53,7 +53,7 @@ _LAST = (
     .group_by(ATTEMPTS.c.task)
 )
 _FAILED = (
-    select(*(ATTEMPTS.c[name] for name in Attempt.__dataclass_fields__))
+    select(*ATTEMPTS.c)
     .join(ARRAYS, _WHERE)
     .where(
         ATTEMPTS.c.campaign == bindparam("of_campaign"),

@@ -34,7 +34,7 @@ from gridbridge.state.database.core import Database
 
 _CAMPAIGN = tuple(CAMPAIGNS.c[field.name] for field in fields(Campaign))
 _ARRAY = tuple(ARRAYS.c[field.name] for field in fields(Array))
-_ATTEMPT = tuple(ATTEMPTS.c[field.name] for field in fields(Attempt))
+_ATTEMPT = tuple(ATTEMPTS.c)
 # Not `!= OVER`: an index finds the few that are open among all that ever were.
 _IS_OPEN = ARRAYS.c.state.in_([state for state in ArrayState if state is not ArrayState.OVER])
 _IS_GOING = or_(

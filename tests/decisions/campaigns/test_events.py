@@ -9,6 +9,7 @@ from gridbridge.decisions.campaigns.cycle import plan, sentences
 from gridbridge.decisions.campaigns.failures.blacklist import happened
 from gridbridge.decisions.campaigns.failures.disputed import given_up
 from gridbridge.decisions.campaigns.failures.dropped import written_off
+from gridbridge.decisions.campaigns.failures.event_words import text
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -133,6 +134,29 @@ def test_program_errors_in_a_row_close_the_cluster_to_the_campaign_alone() -> No
         Send(campaign=2, cluster="beta", tasks=4),
         Send(campaign=2, cluster="gamma", tasks=3),
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "hosts", "expected"),
+    [
+        ("n1", ("n1", "n1"), ", all of them on n1"),
+        ("n1", ("n1", "n2"), ""),
+        ("n1", ("n2", "n2"), ""),
+        ("", ("n1", "n1"), ""),
+        ("n1", ("n1", ""), ""),
+    ],
+    ids=["one", "two", "another", "several before", "unknown"],
+)
+def test_a_host_on_which_all_of_a_row_failed_is_named(
+    before: str, hosts: tuple[str, ...], expected: str
+) -> None:
+    """It may be the host's fault, and its owner may tell the cluster's administrators."""
+    known = Record(campaign=1, cluster="beta", errors_in_row=1, error_host=before)
+    failed = zip(ended(*[Outcome.PROGRAM_ERROR] * len(hosts)), hosts, strict=True)
+    look = seen(ended=tuple(replace(one, host=host) for one, host in failed), records=(known,))
+
+    found = told(look)[Code.BLACKLIST]
+    assert text(found) == f"its last 3 tasks at beta failed by themselves{expected}"
 
 
 @pytest.mark.parametrize("between", [Outcome.SUCCESS, Outcome.RESUBMIT, Outcome.WALLTIME])

@@ -142,6 +142,8 @@ def test_a_state_file_before_goes_on(tmp_path: Path) -> None:
         plain.execute("ALTER TABLE campaign_arrays DROP COLUMN copies_beyond_s")
         plain.execute("ALTER TABLE campaigns DROP COLUMN is_end_noted")
         plain.execute("ALTER TABLE campaigns DROP COLUMN cancelled_by")
+        plain.execute("ALTER TABLE campaign_events DROP COLUMN host")
+        plain.execute("ALTER TABLE campaign_records DROP COLUMN error_host")
         plain.execute("ALTER TABLE campaign_marks ADD COLUMN missing_since VARCHAR(32)")
         plain.execute("INSERT INTO campaign_marks VALUES (1, 1, 2, 'waited', ?)", (since,))
         plain.execute("INSERT INTO campaign_marks VALUES (1, 1, 3, 'waited', NULL)")

@@ -23,7 +23,7 @@ WORDS = {
         "{cluster} can not start its tasks (is exec_directory there, with room, and yours?), or its"
         " prologue failed there"
     ),
-    Code.BLACKLIST: "its last {tasks} tasks at {cluster} failed by themselves",
+    Code.BLACKLIST: "its last {tasks} tasks at {cluster} failed by themselves{host}",
     Code.SINK: "its {tasks} successes at {cluster} are much too short to be true",
     Code.NO_CLUSTER: "every cluster of it is closed to it",
     Code.FILE_REFUSED: "nothing more of it is submitted: its file is not what it was",
@@ -55,6 +55,7 @@ def text(event: Event) -> str:
         those="1 task" if is_one else f"{event.tasks} tasks",
         were="was" if is_one else "were",
         status=status,
+        host=f", all of them on {event.host}" if event.host else "",
         ledger=f"{LEDGER}/c.{event.campaign}",
     )
 

@@ -6,7 +6,7 @@ cluster may get over by itself is tried again with one task, ever more seldom; p
 sinks are the owner's to judge.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -132,19 +132,26 @@ def recorded(records: Iterable[Record], ended: Iterable[tuple[Attempt, str]]) ->
     )
 
 
-def _counted(known: Record, ended: Iterable[Attempt]) -> Record:
+def _counted(known: Record, ended: Sequence[Attempt]) -> Record:
     """Count ends; any task that went well breaks the row."""
     outcomes = [one.outcome for one in ended]
     good = [one for one in ended if one.outcome is Outcome.SUCCESS]
-    errors = sum(each in BY_ITSELF for each in outcomes)
+    hosts = [one.host for one in ended if one.outcome in BY_ITSELF]
+    errors = len(hosts)
     is_row = all(each in BY_ITSELF or each not in BEGAN for each in outcomes)
     took = tuple(one.wallclock_s for one in good if one.wallclock_s is not None)
     return replace(
         known,
         errors_in_row=known.errors_in_row + errors if is_row else 0,
+        error_host=_only_host(known, hosts) if is_row else "",
         successes=known.successes + len(good),
         durations_s=(*known.durations_s, *took)[-KEPT:],
     )
+
+
+def _only_host(known: Record, hosts: Iterable[str]) -> str:
+    every = {*hosts, known.error_host} if known.errors_in_row else {*hosts}
+    return every.pop() if len(every) == 1 else ""
 
 
 def _note_records(book: Book, records: tuple[Record, ...], seen: Seen) -> None:
@@ -155,7 +162,7 @@ def _note_records(book: Book, records: tuple[Record, ...], seen: Seen) -> None:
         is_bad = one.errors_in_row >= seen.failures.program_errors
         if is_bad and not book.find(Code.BLACKLIST, *pair):
             event = opened_now(Kind.CAMPAIGN, Code.BLACKLIST, *pair, seen.at)
-            book.put(replace(event, tasks=one.errors_in_row))
+            book.put(replace(event, tasks=one.errors_in_row, host=one.error_host))
         if pair in found and not book.find(Code.SINK, *pair):
             event = opened_now(Kind.CAMPAIGN, Code.SINK, *pair, seen.at)
             book.put(replace(event, tasks=one.successes))
