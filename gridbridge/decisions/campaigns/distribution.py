@@ -55,12 +55,28 @@ class Distribution:
             self._fairly(turn)
 
     def let_wait(self, turn: tuple[Offer, ...]) -> None:
-        """Give them what may wait besides."""
+        """Give them what may wait besides.
+
+        Who comes first is not made to wait for a later campaign's task of several slots.
+        """
         for campaign, clusters in turn:
             for cluster in self._best_first(campaign, clusters):
                 given = self.given[campaign.number, cluster]
                 tasks = self._matching.to_wait(campaign, cluster, given)
-                self._left.may_wait[cluster] -= self._take(campaign, cluster, tasks)
+                self._matching.wait(campaign, cluster, self._take(campaign, cluster, tasks))
+            if self._goes_before_others(campaign):
+                self._left.closed_to_wide.update(self._wanted(campaign, clusters))
+
+    def _goes_before_others(self, campaign: Campaign) -> bool:
+        is_usual = campaign.jdl.type is not Type.TEST and self._unsent.get(campaign.number)
+        return bool(is_usual) and self._seen.sharing.by is ShareBy.NONE
+
+    def _wanted(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
+        return [
+            name
+            for name in clusters
+            if self._matching.is_wanted(campaign, name, self.given[campaign.number, name])
+        ]
 
     def _first_come(self, turn: tuple[Offer, ...]) -> None:
         for campaign, clusters in turn:

@@ -96,12 +96,24 @@ def _overflow(waiting: Iterable[Part], seen: Listed) -> Iterator[Wipe]:
     old = [part for part in waiting if _age_s(part, seen) > seen.patience.grace_s]
     for cluster in sorted({part.cluster for part in old}):
         there = [part for part in old if part.cluster == cluster]
+        if cluster in seen.to_wide:
+            there = _but_one_that_is_wide(there)
         beyond = sum(_count(part) for part in there) - seen.allowed[cluster]
         for part in sorted(there, key=_newest_first):
             places = _last(part.places, beyond)
             if places:
                 beyond -= sum(map(len, places))
                 yield _wipe(part, WipedFor.OVERFLOW, places)
+
+
+def _but_one_that_is_wide(there: list[Part]) -> list[Part]:
+    """Leave the oldest task out that may wait though more do than may (jobratio.wide_may_wait)."""
+    wide = [part for part in there if part.slots > 1]
+    if not wide:
+        return there
+    oldest = max(wide, key=_newest_first)
+    spared = replace(oldest, places=_last(oldest.places, _count(oldest) - 1))
+    return [spared if part is oldest else part for part in there]
 
 
 def _newest_first(part: Part) -> tuple[float, int, int]:

@@ -60,6 +60,14 @@ def allowed_to_wait(max_slots: int, flood_rate: float) -> int:
     return floor(max_slots * flood_rate + ROUNDING)
 
 
+def wide_may_wait(max_slots: int, flood_rate: float, slots: int) -> bool:
+    """Say whether one task of several slots may wait at a cluster, whatever else waits there.
+
+    Slots become free one by one, so where others take each of them it would never start.
+    """
+    return flood_rate > 0 and 1 < slots <= max_slots
+
+
 def _one_a_cluster(terms: Terms) -> float:
     return min(1.0, terms.slots / max(1, terms.max_slots))
 

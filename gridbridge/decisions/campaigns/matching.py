@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gridbridge.decisions.campaigns.jobratio import allowed_to_wait
+from gridbridge.decisions.campaigns.jobratio import allowed_to_wait, wide_may_wait
 from gridbridge.decisions.campaigns.schedulers.protocol import Place
 from gridbridge.decisions.campaigns.schedulers.registry import scheduler_of
 from gridbridge.decisions.campaigns.slots import FreeArrays, FreeSlots
@@ -24,6 +24,7 @@ class Places:
     free: FreeSlots
     may_wait: dict[str, int]  # tasks
     arrays: FreeArrays
+    closed_to_wide: set[str]  # clusters where no task of several slots may wait besides
 
 
 def places(seen: Seen) -> Places:
@@ -38,13 +39,17 @@ def places(seen: Seen) -> Places:
         for one in seen.campaigns
         for name, wish in one.jdl.clusters.items()
     }
+    closed_to_wide = {name for name, room in seen.room.items() if room.is_stressed}
     for there in (one for one in seen.there if one.cluster in may_wait):
         wish = wishes.get((there.campaign, there.cluster), UNKNOWN)
         free.take(there.cluster, wish, there.waiting)
         may_wait[there.cluster] -= there.waiting
+        if there.waiting and wish.slots > 1:
+            closed_to_wide.add(there.cluster)
     over = {(one.campaign, one.number) for one in seen.over}
     lasting = (one for one in seen.arrays if (one.campaign, one.number) not in over)
-    return Places(free, may_wait, FreeArrays(seen.room, lasting, seen.campaigns))
+    arrays = FreeArrays(seen.room, lasting, seen.campaigns)
+    return Places(free, may_wait, arrays, closed_to_wide)
 
 
 def array_tasks(seen: Seen, cluster: str) -> int:
@@ -75,6 +80,16 @@ class Matching:
         """Return how many may wait there besides those that it was given."""
         return scheduler_of(campaign).to_wait(self._place(campaign, cluster, given))
 
+    def wait(self, campaign: Campaign, cluster: str, tasks: int) -> None:
+        """Let so many wait there."""
+        self.left.may_wait[cluster] -= tasks
+        if tasks and campaign.jdl.clusters[cluster].slots > 1:
+            self.left.closed_to_wide.add(cluster)
+
+    def is_wanted(self, campaign: Campaign, cluster: str, given: int) -> bool:
+        """Say whether a campaign could have more tasks at a cluster, had that more slots."""
+        return self._place(campaign, cluster, given).most > given
+
     def take_arrays(self, campaign: Campaign, cluster: str, given: int) -> None:
         """Take the arrays that a campaign needs for what it was given at a cluster."""
         needed = -(-given // array_tasks(self._seen, cluster))
@@ -92,6 +107,11 @@ class Matching:
         """Return how many tasks of a campaign may be sent to a cluster in this cycle, in arrays."""
         return array_tasks(self._seen, cluster) * self.arrays(campaign, cluster)
 
+    def _wide_may_wait(self, cluster: str, wish: AtCluster) -> bool:
+        room = self._seen.room[cluster]
+        may_one = wide_may_wait(room.max_slots, room.flood_rate, wish.slots)
+        return may_one and cluster not in self.left.closed_to_wide
+
     def _place(self, campaign: Campaign, cluster: str, given: int) -> Place:
         pair = (campaign.number, cluster)
         wish = campaign.jdl.clusters[cluster]
@@ -101,7 +121,7 @@ class Matching:
             campaign=campaign,
             cluster=cluster,
             free_slots=self.left.free.of(cluster, wish),
-            may_wait=self.left.may_wait[cluster],
+            may_wait=max(self.left.may_wait[cluster], int(self._wide_may_wait(cluster, wish))),
             most=max(0, min(most, at_once)),
             waiting=self._waiting[pair],
             given=given,

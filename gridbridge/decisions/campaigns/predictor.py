@@ -11,6 +11,7 @@ from gridbridge.decisions.campaigns.jobratio import (
     first_ratio,
     is_learnt,
     next_ratio,
+    wide_may_wait,
 )
 from gridbridge.decisions.campaigns.slots import FreeSlots
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
@@ -81,6 +82,8 @@ def _predict(
 ) -> Prediction:
     is_measured = room.law is Law.MEASURED and there.slots > 0
     slots = there.slots if is_measured else float(wish.slots)
+    may_wait = allowed_to_wait(room.max_slots, room.flood_rate)
+    may_wide = wide_may_wait(room.max_slots, room.flood_rate, wish.slots)
     terms = Terms(
         old=before.ratio if before else first_ratio(room.law, slots, room.max_slots),
         slots=slots,
@@ -89,7 +92,7 @@ def _predict(
         submitted=before.submitted if before else 0,
         running=there.listed - there.waiting,
         waiting=there.waiting - there.fresh,
-        allowed=allowed_to_wait(room.max_slots, room.flood_rate),
+        allowed=max(may_wait, int(may_wide)),
         fresh=there.fresh,
     )
     return Prediction(

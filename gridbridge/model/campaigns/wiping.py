@@ -66,6 +66,7 @@ class Part:
     is_waiting: bool
     walltime_s: int
     is_test: bool = False
+    slots: int = 1  # of one task
     marked: WipedFor | None = None  # they were to be wiped before
     is_cancelled: bool = False  # their owner cancelled the campaign
 
@@ -87,6 +88,7 @@ class Listed:
     parts: tuple[Part, ...]
     allowed: Mapping[str, int]  # to wait, by cluster
     patience: Patience
+    to_wide: frozenset[str] = frozenset()  # clusters where one task of several slots may wait, too
     contests: tuple[Contest, ...] = ()  # local requests that wait for what tasks hold
 
 

@@ -27,35 +27,41 @@ STAYS = "cat /var/lib/gridbridge/published/stays/beta"
 COPY = f"qconf -sq all.q | sed s/all.q/{QUEUE}/ >/tmp/later"
 ADD = f"{COPY} && qconf -Aq /tmp/later && qmod -d {QUEUE}"
 EMPTY = "oardel --sql \"job_name = 'filler' AND state = 'Running'\"; :"
-FILL = "oarsub -n filler -l /resource_id=1,walltime=0:10:0 -p \"network_address='{}'\" 'sleep 600'"
+FULL = f"network_address='{NODES[0]}'"
+FILL = f"oarsub -n filler -l /resource_id=2,walltime=0:10:0 -p \"{FULL}\" 'sleep 600'"
 GATE = "~/gated.go"
 AT = ((HOST, "alice"), (FAR, ACCOUNT))
 RUN = "sh -c 'echo \"$CIGRI_JOB_ID\" >>~/flooded'"
 
 
 @pytest.fixture(scope="module")
-def wiped(site: Grid) -> Iterator[tuple[int, int]]:
+def wiped(site: Grid) -> Iterator[tuple[int, int, int]]:
     """Return a campaign at beta and one at gamma that were flooded once, and have ended.
 
     Each has slots that are free and not for it: beta's are not in the queue that is asked for, and
-    gamma's two are on two nodes, where a task needs two on one.
+    gamma's are on another node. The third one waited beside the first: a task of two slots.
     """
     with _filled(site), _closed_queue(site):
         numbers = (
             _submit(site, {"beta": {"queue": QUEUE}}, 2),
-            _submit(site, {"gamma": {"resources": "/nodes=1/core=2"}}, 1),
+            _submit(site, {"gamma": {"properties": FULL}}, 2),
+            _submit(site, {"beta": {"queue": QUEUE, "resources": "/core=2"}}, 1),
         )
         told: list[str] = []
 
         def both() -> bool:
             told.append(site.sh(HOST, NIKITA, timeout_s=120))
-            return all(f"of campaign {each} at" in "".join(told) for each in numbers)
+            return all(f"of campaign {each} at" in "".join(told) for each in numbers[:2])
 
+        site.until(
+            lambda: _wait(site, numbers[2]) == 1, "the task of two slots to wait", CAMPAIGN_S
+        )
         site.until(both, "both campaigns to be wiped", CAMPAIGN_S)
         site.cell("beta", "qmod", "-e", QUEUE, user="root")
         site.sh(FAR, EMPTY, user=ACCOUNT)
         for each in numbers:
             until_state(site, each, "terminated")
+        assert f"of campaign {numbers[2]} at" not in "".join(told)
         yield numbers
     site.sh(HOST, "rm -f ~/flooded", user="alice")
     site.sh(FAR, "rm -f ~/flooded", user=ACCOUNT)
@@ -63,9 +69,8 @@ def wiped(site: Grid) -> Iterator[tuple[int, int]]:
 
 @contextmanager
 def _filled(grid: Grid) -> Iterator[None]:
-    """Have a job on each node of gamma's."""
-    for node in NODES:
-        grid.sh(FAR, FILL.format(node), user=ACCOUNT)
+    """Have a job on all of a node of gamma's."""
+    grid.sh(FAR, FILL, user=ACCOUNT)
     try:
         yield
     finally:
@@ -89,25 +94,31 @@ def _submit(grid: Grid, clusters: dict[str, Any], tasks: int) -> int:
     return submit(grid, {**known, "clusters": clusters, "nb_jobs": tasks})
 
 
-@pytest.mark.parametrize(
-    ("which", "tasks", "host", "user"), [(0, 2, HOST, "alice"), (1, 1, FAR, ACCOUNT)]
-)
+@pytest.mark.parametrize(("which", "host", "user"), [(0, HOST, "alice"), (1, FAR, ACCOUNT)])
 def test_what_was_wiped_is_sent_again_and_runs_once(
-    site: Grid, wiped: tuple[int, int], which: int, tasks: int, host: str, user: str
+    site: Grid, wiped: tuple[int, int, int], which: int, host: str, user: str
 ) -> None:
     """No attempt has failed, root's ledger has the second one of each task, no file stays."""
     number = wiped[which]
     found = until_state(site, number, "terminated")
 
-    assert (tasks, 0) == (found["ended"], found["failed"])
+    assert (found["ended"], found["failed"]) == (2, 0)
     ran = site.sh(host, f"grep '^{number}[.]' ~/flooded", user=user).split()
-    assert [f"{number}.{task}" for task in range(tasks)] == sorted(ran)
+    assert [f"{number}.0", f"{number}.1"] == sorted(ran)
     assert ":2" in site.sh(HOST, f"cat /var/lib/gridbridge-ledger/c.{number}")
     site.until_none(lambda: arrays_at_gamma(site), "the arrays' files to be gone")
 
 
+def test_one_task_of_several_slots_waits_on(site: Grid, wiped: tuple[int, int, int]) -> None:
+    """It is not wiped where others are: its only attempt succeeds."""
+    found = until_state(site, wiped[2], "terminated")
+
+    assert (found["ended"], found["failed"]) == (1, 0)
+    assert ":2" not in site.sh(HOST, f"cat /var/lib/gridbridge-ledger/c.{wiped[2]}")
+
+
 def test_the_journal_tells_what_was_wiped_and_decides_so_again(
-    site: Grid, wiped: tuple[int, int]
+    site: Grid, wiped: tuple[int, int, int]
 ) -> None:
     """With how many tasks, whose, where and why."""
     listed = json.loads(site.sh(HOST, "gridbridge replay --json"))
@@ -135,6 +146,10 @@ def gated(site: Grid) -> Iterator[tuple[int, int]]:
 
 def _run(grid: Grid, number: int) -> int:
     return sum(one["running"] for one in published(grid, number)["at"])
+
+
+def _wait(grid: Grid, number: int) -> int:
+    return sum(one["waiting"] for one in published(grid, number)["at"])
 
 
 def test_a_task_that_runs_is_cancelled_and_the_other_goes_on(

@@ -69,6 +69,7 @@ def _split(
             is_waiting=row.state.is_waiting,
             walltime_s=_walltime_s(campaign, array),
             is_test=campaign.jdl.type is Type.TEST,
+            slots=campaign.jdl.clusters[array.cluster].slots,
             marked=marked,
             is_cancelled=campaign.state is CampaignState.CANCELLED,
         )

@@ -123,6 +123,7 @@ class Nikita:
             parts=tuple(parts(there, answers, campaigns, self._marks.all(), self._watch.look())),
             allowed={name: self._allowed(name, count) for name, count in slots.items() if count},
             patience=_patience(self._policy),
+            to_wide=frozenset(name for name in slots if self._used(name).flood_rate),
         )
 
     def _epilogues(self, campaigns: Mapping[int, Campaign]) -> set[tuple[int, int]]:
@@ -175,8 +176,10 @@ class Nikita:
             _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
 
     def _allowed(self, cluster: str, slots: int) -> int:
-        used = self._policy.campaigns.get(cluster, CampaignsAt())
-        return allowed_to_wait(slots, used.flood_rate)
+        return allowed_to_wait(slots, self._used(cluster).flood_rate)
+
+    def _used(self, cluster: str) -> CampaignsAt:
+        return self._policy.campaigns.get(cluster, CampaignsAt())
 
 
 def _patience(policy: Policy) -> Patience:
