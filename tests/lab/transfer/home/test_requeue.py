@@ -262,7 +262,8 @@ def test_a_copy_that_qresub_makes_does_not_wait_behind_the_guard(came: Outcomes)
 
 def twice(grid: Grid) -> Steps[Again]:
     """Take a guard away, put the job back so that it runs at home, and then back once more."""
-    job = grid.submit("-N", "twice", "-r", "y", *QUIET, script=UNTIL_GO)
+    script = UNTIL_GO.replace("echo end", "echo end on $HOSTNAME")
+    job = grid.submit("-N", "twice", "-r", "y", *QUIET, script=script)
     grid.until(lambda: lines(grid, "twice.ran"), "the first run")
 
     yield "all is open"
@@ -281,7 +282,7 @@ def test_a_job_whose_guard_was_taken_away_may_be_put_back_again(came: Outcomes) 
     job = came.of(twice)
 
     where = [line.partition("-")[0] for line in job.ran]
-    assert where == ["start beta", "start alpha", "start beta", "end"]
+    assert where == ["start beta", "start alpha", "start beta", "end on beta"], job.ran
     assert job.copies == ()
 
 
