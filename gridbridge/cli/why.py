@@ -42,7 +42,8 @@ def why(job: str, folder: str, is_json: bool) -> None:
         if not campaign and not isinstance(error, reports.UnknownJob):
             raise
         if not campaign:
-            output.complain(f"gridbridge: {error}; no campaign {job} either")
+            what = f"campaign has a task {job}" if "." in job else f"campaign {job}"
+            output.complain(f"gridbridge: {error}; no {what} either")
             raise SystemExit(UNKNOWN) from error
         alarm, tasks = "", ()
     if is_json:

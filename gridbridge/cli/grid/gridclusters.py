@@ -38,6 +38,8 @@ def gridclusters(
     """
     campaigns.require_published(folder)
     found, events = campaign_events.clusters(folder), campaign_events.seen(folder)
+    if not found:
+        output.complain("gridclusters: no cycle of gridbridge-runner has told of clusters yet")
     if is_json:
         output.as_json(plain(found))
         return 0

@@ -1,4 +1,4 @@
-"""gridwait: wait for the end of a campaign."""
+"""gridwait: wait for the end of campaigns."""
 
 import click
 
@@ -12,12 +12,12 @@ SHOWN_S = 5.0  # gridsub tells a number before the list shows it
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("number", metavar="ID", type=int)
+@click.argument("numbers", metavar="ID...", type=int, nargs=-1, required=True)
 @FOLDER
-def gridwait(number: int, folder: str) -> int:
-    """Wait until a campaign has ended; a paused one has not.
+def gridwait(numbers: tuple[int, ...], folder: str) -> int:
+    """Wait until campaigns have ended; a paused one has not.
 
-    Exit status: 0 when all of its tasks succeeded; 1 when not, or there is no such campaign; 2
+    Exit status: 0 when all of their tasks succeeded; 1 when not, or there is no such campaign; 2
     usage.
 
     \b
@@ -25,6 +25,10 @@ def gridwait(number: int, folder: str) -> int:
       gridwait 12 && ./summarize
     """
     campaigns.require_published(folder)
+    return max([_wait(number, folder) for number in numbers])
+
+
+def _wait(number: int, folder: str) -> int:
     if not until(lambda: campaign_tasks.find(number, folder) is not None, SHOWN_S):
         output.complain(f"gridwait: no campaign {number}")
         return REFUSED

@@ -11,7 +11,7 @@ from gridbridge.model.places import is_place
 
 PREFIX = "#$"
 RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
-RANGE_RIGHT = "N, N-M or N-M:STEP, from 1"
+RANGE_RIGHT = "N, N-M or N-M:STEP, from 1 to 999999999"
 # What changes nothing in a campaign, with how many words follow it.
 IDLE = {
     **dict.fromkeys(("-V", "-h", "-notify", "-terse", "-verify", "-clear"), 0),

@@ -230,3 +230,16 @@ def test_nobody_waits_for_a_campaign_that_is_not_there(
     done = CliRunner().invoke(gridwait, ["7", "--published", str(tmp_path)], standalone_mode=False)
 
     assert (done.return_value, done.output) == (1, "gridwait: no campaign 7\n")
+
+
+@pytest.mark.parametrize(("failed", "status"), [(0, 0), (1, 1)])
+def test_several_campaigns_are_waited_for(tmp_path: Path, failed: int, status: int) -> None:
+    """1 where any of them has a task that failed, whichever it is."""
+    good = replace(SWEEP, state=CampaignState.TERMINATED, ended=SWEEP.tasks)
+    other = replace(good, number=8, failed=failed)
+    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(good, other)), str(tmp_path))
+
+    asked = ["8", "7", "--published", str(tmp_path)]
+    done = CliRunner().invoke(gridwait, asked, standalone_mode=False)
+
+    assert done.return_value == status
