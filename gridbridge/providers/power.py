@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NoReturn, Protocol
 
 from gridbridge.errors import NoCapacity, NotGranted, ProviderFailed
-from gridbridge.model.elastic.machines import OWNER_TAG, Machine, MachineState
+from gridbridge.model.elastic.machines import OWNER_TAG, POOL_TAG, Machine, MachineState
 from gridbridge.model.elastic.sections import PoweredHost, ProviderSection, Way
 from gridbridge.providers import credentials, program
 
@@ -48,6 +48,7 @@ class PowerProvider:
 
     switches: Mapping[str, Switch]
     cluster: str
+    pool: str = ""  # under which the balancer keeps them
 
     def create(self, name: str, tags: Mapping[str, str]) -> Machine:
         """Refuse: there are no more hosts than there are."""
@@ -75,7 +76,8 @@ class PowerProvider:
             state = self.switches[name].state()
         except (NoCapacity, NotGranted, ProviderFailed):
             state = MachineState.UNKNOWN
-        return Machine(id=name, name=name, state=state, tags={OWNER_TAG: self.cluster})
+        tags = {OWNER_TAG: self.cluster, POOL_TAG: self.pool}
+        return Machine(id=name, name=name, state=state, tags=tags)
 
     def _switch(self, verb: str, machine: Machine) -> Switch:
         if machine.id not in self.switches:
@@ -182,11 +184,13 @@ def magic_packet(mac: str) -> bytes:
     return b"\xff" * 6 + bytes.fromhex(mac.replace(":", "")) * 16
 
 
-def made(section: ProviderSection, hosts: Mapping[str, PoweredHost], cluster: str) -> PowerProvider:
-    """Return the provider of all hosts of a section."""
+def made(
+    section: ProviderSection, hosts: Mapping[str, PoweredHost], cluster: str, pool: str
+) -> PowerProvider:
+    """Return the provider of all hosts of a section, of which it has the name as their pool."""
     make = MAKERS[section.way]
     switches = {name: make(section, name, host) for name, host in hosts.items()}
-    return PowerProvider(switches=switches, cluster=cluster)
+    return PowerProvider(switches=switches, cluster=cluster, pool=pool)
 
 
 def _controller(section: ProviderSection, _: str, host: PoweredHost) -> Switch:

@@ -38,7 +38,13 @@ def power_of(settings: Policy, host: str) -> Provider:
     if at is None or section is None:
         raise ProviderFailed(f"host {host}: nobody switches it on and off; [power.{host}]")
     with_it = {name: one for name, one in settings.powered.items() if one.provider == at.provider}
-    return power.made(section, with_it, settings.site.cluster)
+    return power.made(section, with_it, settings.site.cluster, at.provider)
+
+
+def switched(settings: Policy) -> dict[str, Provider]:
+    """Return who switches the site's own hosts on and off, by their sections' names."""
+    one_of_each = {one.provider: host for host, one in settings.powered.items()}
+    return {name: power_of(settings, host) for name, host in sorted(one_of_each.items())}
 
 
 def _settled(section: ProviderSection, pool: Pool) -> ProviderSection:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from gridbridge.apply.elastic import switching
 from gridbridge.apply.elastic.membership_protocol import Membership
+from gridbridge.apply.elastic.switching import Switching, Tagging, no_tags
 from gridbridge.errors import NoCapacity, NotAdmitted, NotReached, ProviderFailed
 from gridbridge.model.elastic.joining import Joining, JoinStep, LeaveStep
 from gridbridge.model.elastic.machines import OWNER_TAG, POOL_TAG, Machine, MachineState
@@ -29,12 +31,21 @@ class Acts:
     providers: Mapping[str, Provider]  # by pool
     membership: Membership
     now: Callable[[], datetime]
+    tag: Tagging = no_tags  # of hosts that are switched on and off
 
     def do(self, due: Due) -> Owned:
         """Do what is due; return the node as it is then. GridbridgeError when it has to wait."""
         if due.act is None:
             return due.node
+        if due.act in switching.ACTS:
+            return self._switching.do(due)
         return ACTS[due.act](self, due.node)
+
+    @property
+    def _switching(self) -> Switching:
+        return Switching(
+            providers=self.providers, membership=self.membership, tag=self.tag, now=self.now
+        )
 
     def _create(self, node: Owned) -> Owned:
         """Have its machine made.

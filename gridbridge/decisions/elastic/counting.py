@@ -6,7 +6,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 
 from gridbridge.model.elastic.cell import Instance, Shape, Waiting
-from gridbridge.model.elastic.nodes import Node, is_same_host
+from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
 from gridbridge.model.elastic.plan import Figures, Refusal, Situation
 from gridbridge.model.elastic.sections import Balance
 
@@ -66,16 +66,25 @@ def is_stable(figures: Figures, rules: Balance) -> bool:
 
 
 def nodes_of(seen: Situation) -> tuple[Node, ...]:
-    """Return a cluster's nodes by name: its own hosts too, which nobody powers on or off."""
+    """Return a cluster's nodes by name: its own hosts too, which nobody powers on or off.
+
+    A host that rests is none, though the cell lists it.
+    """
     known = [one for one in seen.nodes if one.state.is_there]
-    hosts = [seen.master, *(one.name for one in seen.cell.hosts)]
+    asleep = {_short(one.name) for one in seen.nodes if one.state is NodeState.STANDBY}
+    listed = (one.name for one in seen.cell.hosts if _short(one.name) not in asleep)
+    hosts = [seen.master, *listed]
     found, by_short = dict[str, Node](), dict[str, list[str]]()
     for one in (*known, *(Node(name=host) for host in hosts if host)):
-        alike = by_short.setdefault(one.name.partition(".")[0], [])
+        alike = by_short.setdefault(_short(one.name), [])
         if not any(is_same_host(one.name, name) for name in alike):
             found[one.name] = one
             alike.append(one.name)
     return tuple(found[name] for name in sorted(found))
+
+
+def _short(name: str) -> str:
+    return name.partition(".")[0]
 
 
 def elapsed_s(since: datetime, now: datetime) -> float:

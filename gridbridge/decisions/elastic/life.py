@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from gridbridge.decisions.elastic import switched
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned, World
@@ -29,6 +30,12 @@ def due(world: World, patience: Patience) -> tuple[Due, ...]:
     """Return what is due, in the order of the nodes' names; nothing for pools that are unknown."""
     found = [*_of_kept(world, patience), *_of_strangers(world)]
     return tuple(sorted(found, key=lambda one: (one.node.name, one.node.machine)))
+
+
+def own_hosts(world: World) -> tuple[Owned, ...]:
+    """Return the nodes of the site's own hosts that nobody has kept yet."""
+    found = (one.node for one in _of_strangers(world))
+    return tuple(one for one in found if one.pool in world.switched)
 
 
 def machine_of(node: Owned, world: World) -> Machine | None:
@@ -62,9 +69,9 @@ def _of_kept(world: World, patience: Patience) -> Iterator[Due]:
         if _is_anothers(node, world):
             yield Due(node=_let_go(node, world), before=node, is_over=True)
         elif node.pool in world.machines:
-            machine = machine_of(node, world)
-            rule = RULES.get(node.state)
-            if rule is not None and (one := rule(_Case(node, machine, world, patience))):
+            case = _Case(node, machine_of(node, world), world, patience)
+            rule = _switched if node.pool in world.switched else RULES.get(node.state)
+            if rule is not None and (one := rule(case)):
                 yield replace(one, before=node)
 
 
@@ -87,13 +94,24 @@ def _of_strangers(world: World) -> Iterator[Due]:
         for machine in _own(world, pool):
             if machine.id in known:
                 continue
-            if (pool, machine.name) in waiting:
+            if pool in world.switched:
+                yield from _of_own_host(machine, pool, world, names)
+            elif (pool, machine.name) in waiting:
                 waiting.discard((pool, machine.name))  # it is that node's machine
             elif machine.name in names:
                 yield _double(machine, pool, world)
             else:
                 names.add(machine.name)
                 yield Due(node=_adopted(machine, pool, world))
+
+
+def _of_own_host(machine: Machine, pool: str, world: World, names: set[str]) -> Iterator[Due]:
+    """Take in a host of the site's own; one whose name a node has already is left alone."""
+    host = host_of(machine.name, world.hosts)
+    node = switched.adopted(machine, pool, host, world.now)
+    if node is not None and machine.name not in names:
+        names.add(machine.name)
+        yield Due(node=node)
 
 
 def _double(machine: Machine, pool: str, world: World) -> Due:
@@ -142,6 +160,20 @@ class _Case:
     def as_(self, state: NodeState, cause: Cause = Cause.NONE) -> Owned:
         """Return the node in another state, since now."""
         return replace(self.node, state=state, since=self.world.now, cause=cause)
+
+
+def _switched(case: _Case) -> Due | None:
+    """Return what is due for a host that is switched on and off."""
+    told = switched.due(
+        switched.Case(
+            node=case.node,
+            machine=case.machine,
+            host=case.host,
+            now=case.world.now,
+            boot_s=case.patience.boot_s,
+        )
+    )
+    return switched.tagged(told, case.world.tags) if told else None
 
 
 def _with(node: Owned, machine: Machine, world: World) -> Owned:

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gridbridge.decisions.elastic import life
+from gridbridge.decisions.elastic import life, switched
 from gridbridge.decisions.elastic.demand.standing import instances_of
 from gridbridge.decisions.elastic.life import Patience
 from gridbridge.model.elastic.cell import Instance
-from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.nodes import NodeState, is_same_host
 from gridbridge.model.elastic.owned import (
     Act,
     Cause,
@@ -21,6 +21,7 @@ from gridbridge.model.elastic.owned import (
 )
 from gridbridge.model.elastic.plan import Plan, Situation
 from gridbridge.model.elastic.sections import Balance
+from gridbridge.model.elastic.standby import Rest
 from gridbridge.model.states import QueueFact
 
 
@@ -60,11 +61,17 @@ def _is_silent(one: Instance) -> bool:
 
 
 def dues(
-    world: World, plan: Plan, rules: Balance, patience: Patience, asked: Asked = NOTHING_ASKED
+    world: World,
+    plan: Plan,
+    rules: Balance,
+    patience: Patience,
+    asked: Asked = NOTHING_ASKED,
+    rest: Rest | None = None,
 ) -> tuple[Due, ...]:
     """Return what is due for every node, new ones and those that the plan gives back among them.
 
-    A node with which something else is under way is not given back in the same round.
+    Those that a squeeze has rest or work again are among them, too. A node with which something
+    else is under way is not given back in the same round.
     """
     wished = {_asked(one, world, asked): one for one in world.kept}
     due = list(life.due(replace(world, kept=tuple(wished)), patience))
@@ -75,11 +82,31 @@ def dues(
         if node.name in plan.remove and is_free and node.pool in world.machines:
             due = [one for one in due if one.before != node]
             due.append(_drained(node, world, Cause.NOT_NEEDED))
+        elif node not in under_way and (one := _squeezed(node, world, rest)):
+            due = [other for other in due if other.before != node]
+            due.append(one)
         elif node not in told and node != wished[node]:
             due.append(Due(node=node, before=node))
     due = [replace(one, before=wished[one.before]) if one.before else one for one in due]
     due += [Due(node=one, act=Act.CREATE) for one in _new(world, plan, rules)]
     return tuple(due)
+
+
+def _squeezed(node: Owned, world: World, rest: Rest | None) -> Due | None:
+    """Return what a squeeze has a host of the site's own do."""
+    if rest is None or node.pool not in world.switched or node.pool not in world.machines:
+        return None
+    if node.state is NodeState.READY and _is_among(node.name, rest.off):
+        host = life.host_of(node.name, world.hosts)
+        due = switched.rests(node, world.now, is_busy=host is not None and host.is_busy)
+        return switched.tagged(due, world.tags)
+    if node.state is NodeState.STANDBY and _is_among(node.name, rest.on):
+        return switched.woken(node, world.now)
+    return None
+
+
+def _is_among(name: str, hosts: Iterable[str]) -> bool:
+    return any(is_same_host(name, one) for one in hosts)
 
 
 def _asked(node: Owned, world: World, asked: Asked) -> Owned:
@@ -97,7 +124,8 @@ def _asked(node: Owned, world: World, asked: Asked) -> Owned:
 
 def _drained(node: Owned, world: World, cause: Cause) -> Due:
     draining = replace(node, state=NodeState.DRAINING, since=world.now, cause=cause, is_kept=False)
-    return Due(node=draining, before=node, act=Act.REMOVE)
+    act = Act.REST if node.pool in world.switched else Act.REMOVE
+    return Due(node=draining, before=node, act=act)
 
 
 def _new(world: World, plan: Plan, rules: Balance) -> Iterable[Owned]:

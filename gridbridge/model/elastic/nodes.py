@@ -42,6 +42,7 @@ class Node:
     pool: str = ""  # where it came from
     group: str = ""  # the nodes that parallel tasks may use together with it; empty: all
     is_kept: bool = False  # somebody wants it to stay
+    failed_at: datetime | None = None  # it did not come up the last time; None: it did
 
 
 def is_same_host(one: str, other: str) -> bool:

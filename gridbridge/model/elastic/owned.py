@@ -15,6 +15,8 @@ class Cause(StrEnum):
 
     NONE = ""
     NOT_NEEDED = "not needed"
+    RESTS = "it may rest"
+    CONDENSED = "it may rest once its tasks have ended"
     DRAINED = "an administrator drained it"
     NOT_GRANTED = "its provider did not make it"
     NO_CAPACITY = "its provider has no capacity"
@@ -66,6 +68,7 @@ class Owned:
             idle_since=self.idle_since,
             pool=self.pool,
             is_kept=self.is_kept,
+            failed_at=self.since if self.cause.is_boot_failure else None,
         )
 
 
@@ -77,6 +80,10 @@ class Act(Enum):
     REMOVE = "remove"  # close it, look again, and take it out if it is idle
     EVICT = "evict"  # take it out of the cell without asking it: it is dead, or never joined
     DESTROY = "destroy"  # its machine alone
+    REST = "rest"  # close it, look again, and switch it off if it is idle
+    WAKE = "wake"  # switch it on
+    OPEN = "open"  # let tasks start there again
+    STOP = "stop"  # switch it off without asking it: it did not come up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +94,7 @@ class Due:
     before: Owned | None = None  # the node as it was kept; None: it is a new one
     act: Act | None = None  # None: it is only kept so
     is_over: bool = False  # it is no node any more, and forgotten
+    tag: str = ""  # that a host is given before it rests; empty: none
 
     @property
     def words(self) -> str:
@@ -113,6 +121,8 @@ class World:
     machines: Mapping[str, tuple[Machine, ...]]  # by pool, as its provider listed them whole
     hosts: Mapping[str, HostSeen] = field(default_factory=dict)  # the cell's, by short name
     pools: frozenset[str] = frozenset()  # those that are configured
+    switched: frozenset[str] = frozenset()  # of hosts that are switched on and off, never made
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by host, as the cell has it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,13 @@ next round goes on by what was kept and by what the cell and the providers show.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from gridbridge.apply.elastic.acts import Acts
-from gridbridge.decisions.elastic import mastership
+from gridbridge.decisions.elastic import life, mastership
 from gridbridge.decisions.elastic import round as rounds
 from gridbridge.decisions.elastic.demand.hours import price_at
 from gridbridge.decisions.elastic.life import Patience
@@ -19,12 +19,13 @@ from gridbridge.decisions.elastic.supplying import supplied
 from gridbridge.errors import GridbridgeError, NotSeen
 from gridbridge.model.elastic.machines import Machine
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Cause, Due, Owned, World
+from gridbridge.model.elastic.owned import Act, Cause, Due, Owned, World
 from gridbridge.model.elastic.plan import Plan, Situation
-from gridbridge.model.elastic.sections import Balance, Demand, Pool
+from gridbridge.model.elastic.sections import Balance, Demand, Pool, Squeeze
+from gridbridge.model.elastic.standby import Marks, Rest
 from gridbridge.model.elastic.told import Told
 from gridbridge.providers.protocol import Provider
-from gridbridge.services.elastic import deciding, journalled
+from gridbridge.services.elastic import deciding, journalled, resting
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.services.journal import KEPT_BYTES, Entry, Journal
 from gridbridge.shell.clock import Clock
@@ -48,6 +49,9 @@ class Order:
     needs_key: bool = False
     is_faithful: bool = False
     kills_master: bool = False  # when nothing else is left
+    squeeze: Squeeze | None = None  # None: the site's own hosts are left as they are
+    switched: frozenset[str] = frozenset()  # the pools of those hosts
+    released: frozenset[str] = frozenset()  # the same, when they are not squeezed any more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +93,10 @@ class Balancer:
         look: Callable[[], Situation],
         providers: Mapping[str, Provider],
         acts: Acts,
+        tags: Callable[[], Mapping[str, tuple[str, ...]]] = dict,
     ) -> None:
         self._order = order
+        self._tags = tags  # of the hosts that are switched on and off
         self._memory = memory
         self._clock = clock
         self._look = look
@@ -111,27 +117,36 @@ class Balancer:
 
     def gather(self) -> Seen:
         """Look at the cell, the providers' lists and what was kept; NotSeen without the cell."""
-        cell, kept = self._look(), self._memory.nodes.all()
+        cell = self._look()
+        world = self._world(cell)
         now = cell.now
         situation = replace(
             cell,
             last_change=self._memory.last_change(),
-            nodes=tuple(one.node for one in kept),
+            nodes=tuple(one.node for one in world.kept),
             eligible_since=self._memory.eligible(_able(cell), now),
             failed=rounds.left_out(
                 self._memory.records(), self._order.rules, self._order.demand.retry_s, now
             ),
             spent=self._memory.spent(now),
         )
-        world = World(
-            now=now,
-            cluster=self._order.cluster,
-            kept=kept,
-            machines=self._whole(self._machines()),
-            hosts=rounds.hosts_seen(situation),
-            pools=frozenset(self._order.pools),
-        )
         return Seen(situation=situation, world=world, asked=self._memory.asked())
+
+    def _world(self, cell: Situation) -> World:
+        """Return all that is known of nodes; the site's own hosts are nodes from the first look."""
+        world = World(
+            now=cell.now,
+            cluster=self._order.cluster,
+            kept=tuple(
+                one for one in self._memory.nodes.all() if one.pool not in self._order.released
+            ),
+            machines=self._whole(self._machines()),
+            hosts=rounds.hosts_seen(cell),
+            pools=frozenset(self._order.pools),
+            switched=self._order.switched,
+            tags=self._tags() if self._order.switched else {},
+        )
+        return replace(world, kept=(*world.kept, *life.own_hosts(world)))
 
     def decide(self, seen: Seen) -> RoundPlan:
         """Decide by the policy in force, and by the lives of nodes."""
@@ -139,10 +154,25 @@ class Balancer:
         plan = deciding.planned(
             seen.situation, order.rules, order.demand, order.pools, is_faithful=order.is_faithful
         )
-        plan = self._possible(plan, seen)
-        told = deciding.told(plan, order.rules, order.demand)
-        dues = rounds.dues(seen.world, plan, order.rules, self.patience, seen.asked)
+        rest = self._rest(plan, seen)
+        plan = self._possible(resting.without(plan, rest, self._own(seen)), seen)
+        told = resting.told_too(deciding.told(plan, order.rules, order.demand), rest)
+        dues = rounds.dues(seen.world, plan, order.rules, self.patience, seen.asked, rest)
         return RoundPlan(plan=plan, dues=dues, told=told)
+
+    def _rest(self, plan: Plan, seen: Seen) -> Rest | None:
+        """Return which of the site's own hosts rest or work again; None where nobody squeezes."""
+        order = self._order
+        if order.squeeze is None or not order.switched:
+            return None
+        marks = Marks(tags=seen.world.tags)
+        situation = resting.only(seen.situation, self._own(seen), order.demand.retry_s)
+        return resting.rested(situation, plan, order.rules, order.squeeze, marks)
+
+    def _own(self, seen: Seen) -> Set[str]:
+        """Return the names of the hosts that are switched on and off."""
+        switched = self._order.switched
+        return {one.name for one in seen.world.kept if one.pool in switched}
 
     def entry(self, seen: Seen, plan: RoundPlan) -> Entry | None:
         """Tell what is done; nothing when that is nothing."""
@@ -156,7 +186,8 @@ class Balancer:
         done = self._do(plan.dues)
         after = [one for one in _after(seen.world.kept, done) if one.state is not NodeState.GONE]
         changes = [(one.before, one.node) for one in done]
-        self._note(seen, after, changes, is_changed=bool(plan.plan.add or plan.plan.remove))
+        is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_is_turn, plan.dues))
+        self._note(seen, after, changes, is_changed=is_changed)
         _tell(changes)
         if self._order.kills_master:
             self._end_master(seen, plan)
@@ -207,8 +238,10 @@ class Balancer:
     def _possible(self, plan: Plan, seen: Seen) -> Plan:
         """Drop from a plan what can't be done: nodes of a pool that nobody makes, or is silent."""
         now, left_out = seen.world.now, seen.situation.failed
+        if not plan.pool and not self._order.pools:
+            return replace(plan, add=0)  # there is nobody who could
         silent = {name for name, at in left_out.items() if at == now}  # protected ones
-        usable = set(seen.world.machines) - silent
+        usable = set(seen.world.machines) - silent - self._order.switched
         local = seen.situation.local_now
         told = supplied(plan, self._order.pools, usable, seen.world.kept, local)
         if told.add < plan.add:
@@ -253,6 +286,12 @@ class Balancer:
 
 def _able(seen: Situation) -> list[int]:
     return [job for one in seen.cell.waiting if one.can_start for job in one.jobs]
+
+
+def _is_turn(due: Due) -> bool:
+    """Say whether a host begins to rest, or to work again."""
+    is_new = due.before is not None and due.before.state is not due.node.state
+    return is_new and due.act in (Act.REST, Act.WAKE)
 
 
 def _after(kept: Sequence[Owned], dues: Sequence[Due]) -> list[Owned]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from tempfile import TemporaryDirectory
 
+from gridbridge.apply.elastic import tagging
 from gridbridge.apply.elastic.acts import Acts
 from gridbridge.apply.elastic.membership import membership_of
 from gridbridge.decisions.elastic.shown import Done
@@ -67,9 +68,19 @@ def require_fit(wanted: Wanted) -> None:
     """Refuse to act without a maximum, or without anybody who makes nodes; ConfigError."""
     if not wanted.rules.max_nodes:
         raise ConfigError((f"{CONFIG}: [balance] max_nodes is 0: nothing is added or removed",))
-    if not any(pool.provider for pool in wanted.policy.pools.values()):
-        words = "no [pool.NAME] has a provider: nobody makes nodes"
+    policy = wanted.policy
+    if not policy.powered and not any(pool.provider for pool in policy.pools.values()):
+        words = "no [pool.NAME] has a provider, and there is no [power.HOST]: nobody makes nodes"
         raise ConfigError((f"{CONFIG}: {words}",))
+    if both := sorted(policy.pools.keys() & _switched(policy)):
+        words = f"[pool.{both[0]}] has the name of a provider of hosts; give it another"
+        raise ConfigError((f"{CONFIG}: {words}",))
+
+
+def _switched(policy: Policy) -> frozenset[str]:
+    """Return who switches the site's own hosts on and off; nobody where they are not squeezed."""
+    hosts = policy.powered.values() if policy.squeeze.enabled else ()
+    return frozenset(one.provider for one in hosts)
 
 
 def run_once(wanted: Wanted) -> RoundPlan:
@@ -162,12 +173,15 @@ class Reported(Balancer):
             for name, pool in policy.pools.items()
             if pool.provider
         }
+        own = _switched(policy)
+        made |= {name: one for name, one in registry.switched(policy).items() if name in own}
         acts = Acts(
             cluster=policy.site.cluster,
             pools=policy.pools,
             providers=made,
             membership=membership_of(policy),
             now=clock.now,
+            tag=lambda host, tag, is_wanted: _tag(policy, host, tag, is_wanted=is_wanted),
         )
         order = Order(
             cluster=policy.site.cluster,
@@ -177,9 +191,18 @@ class Reported(Balancer):
             needs_key=bool(policy.bootstrap.steps),
             is_faithful=wanted.is_faithful,
             kills_master=wanted.kills_master,
+            squeeze=policy.squeeze if policy.squeeze.enabled else None,
+            switched=own,
+            released=frozenset(one.provider for one in policy.powered.values()) - own,
         )
         super().__init__(
-            order, memory, clock, lambda: looking.look(policy, clock.now()), made, acts
+            order,
+            memory,
+            clock,
+            lambda: looking.look(policy, clock.now()),
+            made,
+            acts,
+            lambda: tagging.tags(policy),
         )
         self._wanted = wanted
         self._steady_s = clock.steady_s
@@ -216,6 +239,10 @@ class Reported(Balancer):
                 BALANCE_PUBLISHED,
             )
         self._wanted.after()
+
+
+def _tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> None:
+    tagging.change(policy, host, tag, is_wanted=is_wanted)
 
 
 def _done(wanted: Wanted, over: Rounded, took_s: float) -> Done:

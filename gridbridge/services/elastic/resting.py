@@ -1,15 +1,60 @@
 """What a squeeze makes of a round: which hosts, what is done to them, and a sentence."""
 
+from collections.abc import Set
+from dataclasses import replace
+
 from gridbridge.decisions.elastic.squeeze.deeds import deeds, sentence
 from gridbridge.decisions.elastic.squeeze.resting import rest
+from gridbridge.model.elastic.nodes import Node, NodeState
 from gridbridge.model.elastic.plan import Plan, Situation
 from gridbridge.model.elastic.sections import Balance, Squeeze
 from gridbridge.model.elastic.standby import Deed, Marks, Rest
+from gridbridge.model.elastic.told import Told
 
 
 def decide(
     seen: Situation, plan: Plan, rules: Balance, squeeze: Squeeze, marks: Marks
 ) -> tuple[Rest, tuple[Deed, ...], str]:
     """Decide about a situation for which a policy has a plan."""
-    found = rest(seen, plan, rules, squeeze, marks)
+    found = rested(seen, plan, rules, squeeze, marks)
     return found, deeds(found, marks), sentence(found)
+
+
+def rested(seen: Situation, plan: Plan, rules: Balance, squeeze: Squeeze, marks: Marks) -> Rest:
+    """Return which hosts are to rest, or to work again; never both."""
+    return rest(seen, plan, rules, squeeze, marks)
+
+
+def only(seen: Situation, own: Set[str], retry_s: float) -> Situation:
+    """Return a situation in which no other node rests or is woken than the site's own hosts.
+
+    One that did not come up is left alone for as long as a pool that had no node to give.
+    """
+    nodes = (_shown(one, own, seen, retry_s) for one in seen.nodes)
+    return replace(seen, nodes=tuple(one for one in nodes if one is not None))
+
+
+def _shown(node: Node, own: Set[str], seen: Situation, retry_s: float) -> Node | None:
+    if node.name not in own:
+        return None if node.state is NodeState.STANDBY else replace(node, is_kept=True)
+    since = node.failed_at
+    is_failed = since is not None and (seen.now - since).total_seconds() < retry_s
+    return None if node.state is NodeState.STANDBY and is_failed else node
+
+
+def without(plan: Plan, found: Rest | None, own: Set[str]) -> Plan:
+    """Return what a policy's plan leaves to do: waking comes before buying, and resting is ours.
+
+    Never both in a round: hosts that are woken are seen before nodes are bought.
+    """
+    if found is None:
+        return plan
+    left = tuple(one for one in plan.remove if one not in own)
+    return replace(plan, add=0 if found.on else plan.add, remove=left)
+
+
+def told_too(told: Told, found: Rest | None) -> Told:
+    """Return what is told with what a squeeze makes of it."""
+    if found is None:
+        return told
+    return replace(told, sentence=f"{told.sentence}; squeeze: {sentence(found)}")

@@ -1,14 +1,23 @@
 """What a squeeze of the site's own cluster would do now, and which hosts it may wake."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from gridbridge.apply.elastic import tagging
+from gridbridge.decisions.elastic import life
+from gridbridge.decisions.elastic import round as rounds
 from gridbridge.errors import ConfigError
+from gridbridge.model.elastic.nodes import Node
+from gridbridge.model.elastic.owned import World
+from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.standby import STANDBY, Deed, Marks
 from gridbridge.model.places import CONFIG
+from gridbridge.model.policy import Policy
+from gridbridge.providers import registry
 from gridbridge.services.elastic import deciding, looking, resting
 from gridbridge.services.tools import configured
+
+NEVER = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +57,31 @@ def plan(
                 f" ({rules.target_reserve:g}) would be right",
             )
         )
-    seen = looking.look_at(folder) if folder else looking.look(policy, now)
+    seen = looking.look_at(folder) if folder else _with_own(looking.look(policy, now), policy)
     tags = {} if folder else tagging.tags(policy)
     planned = deciding.planned(seen, policy.balance, policy.demand, policy.pools)
     found, done, sentence = resting.decide(seen, planned, policy.balance, rules, Marks(tags=tags))
     return Told(off=found.off, on=found.on, sentence=sentence, deeds=done)
+
+
+def _with_own(seen: Situation, policy: Policy) -> Situation:
+    """Return a situation with the hosts that are switched on and off, as if long idle."""
+    providers = registry.switched(policy)
+    world = World(
+        now=seen.now,
+        cluster=policy.site.cluster,
+        kept=(),
+        machines={name: one.machines() for name, one in providers.items()},
+        hosts=rounds.hosts_seen(seen),
+        switched=frozenset(providers),
+    )
+    nodes = (_idle(one.node, world) for one in life.own_hosts(world))
+    return replace(seen, nodes=tuple(nodes))
+
+
+def _idle(node: Node, world: World) -> Node:
+    host = life.host_of(node.name, world.hosts)
+    return replace(node, idle_since=None if host is None or host.is_busy else NEVER)
 
 
 def tag(host: str, suffix: str, *, is_wanted: bool, path: str = CONFIG) -> tuple[str, ...]:

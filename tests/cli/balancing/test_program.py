@@ -64,4 +64,4 @@ def test_without_a_maximum_it_refuses_to_act(tmp_path: Path) -> None:
 def test_without_a_provider_it_refuses_to_act(tmp_path: Path) -> None:
     done = run(tmp_path, "--apply", "--max-nodes", "5")
 
-    assert "no [pool.NAME] has a provider: nobody makes nodes" in str(done.exception)
+    assert "no [pool.NAME] has a provider, and there is no [power.HOST]" in str(done.exception)

@@ -16,7 +16,7 @@ from gridbridge.model.elastic.cell import CellSeen, Host, Waiting
 from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, LeaveStep
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.plan import Rules, Situation
-from gridbridge.model.elastic.sections import Balance, Demand, Pool
+from gridbridge.model.elastic.sections import Balance, Demand, Pool, Squeeze
 from gridbridge.services.cycle import once
 from gridbridge.services.elastic.acting import Balancer, Order, RoundPlan
 from gridbridge.services.elastic.memory import Memory
@@ -26,6 +26,7 @@ from tests.decisions.elastic.cells import MASTER, NOON, instance, waiting
 
 CLUSTER = "alpha"
 POOL = "usual"
+RACK = "rack"  # the site's own hosts, which are switched on and off
 SLOTS = 2
 BOOT_S = 90
 OTHERS = Machine(
@@ -129,6 +130,61 @@ class Cloud:
 
 
 @dataclass
+class Switches:
+    """The power of the site's own hosts."""
+
+    world: "World"
+    up_at: dict[str, datetime | None]  # when each is up; None: it is off
+    on: list[str] = field(default_factory=list)  # what was asked for, as the next one
+    off: list[str] = field(default_factory=list)
+    is_dead: bool = False  # who is switched on never comes up
+
+    def create(self, name: str, tags: Mapping[str, str]) -> Machine:
+        """Nobody asks for it."""
+        raise AssertionError((name, tags))
+
+    def destroy(self, machine: Machine) -> None:
+        """Nobody asks for it."""
+        raise AssertionError(machine)
+
+    def machines(self) -> tuple[Machine, ...]:
+        """Return all of them."""
+        self.world.trouble.may_end()
+        tags = {"gridbridge": CLUSTER, "gridbridge-pool": RACK}
+        return tuple(
+            Machine(id=name, name=name, tags=tags, state=self._state(at))
+            for name, at in self.up_at.items()
+        )
+
+    def start(self, machine: Machine) -> None:
+        """Switch one on."""
+        self.world.trouble.may_end()
+        self.on.append(machine.name)
+        if self.up_at[machine.name] is None:
+            days = 99 if self.is_dead else 0
+            self.up_at[machine.name] = self.world.now + timedelta(days=days, seconds=BOOT_S)
+        self.world.trouble.may_end()
+
+    def stop(self, machine: Machine) -> None:
+        """Switch one off, whatever runs there."""
+        self.world.trouble.may_end()
+        self.off.append(machine.name)
+        self.up_at[machine.name] = None
+        host = self.world.cell.hosts[machine.name]
+        self.world.cell.killed += len(host.ends)
+        host.ends = []
+        self.world.trouble.may_end()
+
+    def tell(self) -> None:
+        """Have the cell hear of those that are up, and no more of the others."""
+        for name, at in self.up_at.items():
+            self.world.cell.hosts[name].is_silent = at is None or at > self.world.now
+
+    def _state(self, at: datetime | None) -> MachineState:
+        return MachineState.STOPPED if at is None else MachineState.RUNNING
+
+
+@dataclass
 class HostThere:
     """A host of the cell: who it is, whether it takes tasks, and until when each of them runs."""
 
@@ -149,6 +205,13 @@ class Cell:
     slips_in: bool = False  # a task starts between a plan and the look before a removal
     ended: int = 0
     killed: int = 0
+    tags: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def tag(self, host: str, tag: str, is_wanted: bool) -> None:
+        """Give a host a tag, or take it."""
+        self.trouble.may_end()
+        others = tuple(one for one in self.tags.get(host, ()) if one != tag)
+        self.tags[host] = (*others, tag) if is_wanted else others
 
     def join(self, node: Joining) -> JoinStep:
         """Make it a host by one step after the other."""
@@ -198,6 +261,7 @@ class Cell:
 
     def situation(self) -> Situation:
         """Return what qstat and qhost show."""
+        self.world.switches.tell()
         instances = [instance(MASTER, slots=0)]
         for name, host in sorted(self.hosts.items()):
             state = "au" if host.is_silent else "" if host.is_open else "d"
@@ -231,11 +295,15 @@ def _since(one: Waiting, now: datetime) -> Waiting:
 class World:
     """All of it, and the balancer, which begins anew after each kill."""
 
-    def __init__(self, folder: Path, trouble: Trouble, **limits: object) -> None:
+    def __init__(self, folder: Path, trouble: Trouble, own: int = 0, **limits: object) -> None:
         self.now = NOON
         self.trouble = trouble
         self.cloud = Cloud(self, trouble)
         self.cell = Cell(self, trouble)
+        names = [f"alpha-n{number}" for number in range(1, own + 1)]
+        self.switches = Switches(self, dict.fromkeys(names, NOON))
+        self.cell.hosts = {name: HostThere(address="", is_open=True) for name in names}
+        self.squeeze: dict[str, object] = {}
         self.folder = folder
         self.limits: dict[str, object] = {"max_nodes": 5, "min_nodes": 1, **limits}
         self.told: list[str] = []
@@ -246,7 +314,16 @@ class World:
         rules = Balance(policy=Rules.DEMAND, **self.limits)  # type: ignore[arg-type]  # a test's
         demand = Demand(idle_timeout_s=120, shrink_pause_s=0, boot_timeout_s=600, retry_s=300)
         pools = {POOL: Pool(slots=SLOTS, provider="cloud", boot_s=60)}
-        return Order(cluster=CLUSTER, rules=rules, demand=demand, pools=pools)
+        if not self.switches.up_at:
+            return Order(cluster=CLUSTER, rules=rules, demand=demand, pools=pools)
+        return Order(
+            cluster=CLUSTER,
+            rules=rules,
+            demand=demand,
+            pools={},
+            squeeze=Squeeze(**self.squeeze),  # type: ignore[arg-type]  # a test's
+            switched=frozenset({RACK}),
+        )
 
     def cut(self, machine: Machine) -> None:
         """Have a machine's host silent for ever; tasks that ran there are killed."""
@@ -258,16 +335,19 @@ class World:
     def round(self) -> RoundPlan | None:
         """Do a round as cron would, with what is kept; None: it was killed, or saw nothing."""
         order = self.order()
+        providers = {RACK: self.switches} if order.switched else {POOL: self.cloud}
         clock = Clock(lambda: self.now.timestamp(), lambda: self.now.timestamp())
         acts = Acts(
             cluster=CLUSTER,
             pools=order.pools,
-            providers={POOL: self.cloud},
+            providers=providers,
             membership=self.cell,
             now=lambda: self.now,
+            tag=self.cell.tag,
         )
         memory = Memory(self.database())
-        balancer = Balancer(order, memory, clock, self.cell.situation, {POOL: self.cloud}, acts)
+        look, tags = self.cell.situation, lambda: self.cell.tags
+        balancer = Balancer(order, memory, clock, look, providers, acts, tags)
         try:
             return once(balancer, self.told.append)
         except Killed:

@@ -37,10 +37,11 @@ def sentence(found: Rest) -> str:
         f"{found.reserve} standard requests could start on {found.working} hosts"
         f" (at least {found.least:g} for each; {found.target:g} when some rest)"
     )
+    again = f"{', '.join(found.on)} {'have' if len(found.on) > 1 else 'has'} to work again"
     what = {
         Cause.PLENTY: f"{', '.join(found.off)} can rest",
-        Cause.LACKING: f"{', '.join(found.on)} has to work again",
-        Cause.ASKED: f"tasks wait, and {', '.join(found.on)} has to work again",
+        Cause.LACKING: again,
+        Cause.ASKED: f"tasks wait, and {again}",
         Cause.BETWEEN: "no host rests and none is woken",
         Cause.NO_STANDBY: "no host is on standby",
         Cause.FULL: "there may be no more nodes",

@@ -78,13 +78,13 @@ def _with(told: Rest, cause: Cause, **more: tuple[str, ...]) -> Rest:
 
 
 def working(seen: Situation, rules: Balance, marks: Marks) -> tuple[Working, ...]:
-    """Return the hosts that take tasks, in the cell's order."""
+    """Return the hosts that take tasks, in the cell's order; a master without slots takes none."""
     left = {one.name: one.left for one in seen.cell.hosts}
     leaving = [one.name for one in seen.nodes if one.state is not NodeState.READY]
     found = []
     for name, instances in instances_of(seen).items():
         own = [one for one in instances if one.queue == rules.queue and one.is_usable]
-        if not own or any(is_same_host(name, one) for one in leaving):
+        if not any(one.total for one in own) or any(is_same_host(name, one) for one in leaving):
             continue
         tasks = tuple(slots for one in instances for slots in one.running)
         found.append(

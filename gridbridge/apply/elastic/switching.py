@@ -1,0 +1,95 @@
+"""What a round does with a host of the site's own, which is switched on and off.
+
+Each act may be repeated, after a kill too. No task is ended by any of them: a host is switched off
+only when it is closed and still idle.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from gridbridge.apply.elastic.membership_protocol import Membership
+from gridbridge.errors import ProviderFailed
+from gridbridge.model.elastic.machines import Machine, MachineState
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import Act, Cause, Due, Owned
+from gridbridge.model.elastic.standby import STANDBY_AUTO
+from gridbridge.providers.protocol import Provider
+
+PATIENT = (Cause.DRAINED, Cause.CONDENSED)  # it stays closed until its tasks have ended
+Tagging = Callable[[str, str, bool], None]  # a host, a tag, and whether it is to have it
+
+
+def no_tags(host: str, tag: str, is_wanted: bool) -> None:
+    """Keep no tags."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switching:
+    """The acts of one site; several may be under way side by side, each of another host."""
+
+    providers: Mapping[str, Provider]  # by pool
+    membership: Membership
+    tag: Tagging
+    now: Callable[[], datetime]
+
+    def do(self, due: Due) -> Owned:
+        """Do what is due; return the node as it is then. GridbridgeError when it has to wait."""
+        assert due.act
+        return ACTS[due.act](self, due)
+
+    def _rest(self, due: Due) -> Owned:
+        """Switch a host off if it is idle once nothing more can start there; else open it again.
+
+        It has its tag before: one that is off without a tag is never woken.
+        """
+        node = due.node
+        if node.is_kept:  # somebody wants it back meanwhile
+            return self._opened(node)
+        self.membership.close(node.name)
+        seen = self.membership.look(node.name)
+        if not (seen.is_listed and seen.is_idle and seen.is_closed):
+            return node if node.cause in PATIENT else self._opened(node)
+        if due.tag:
+            self.tag(node.name, due.tag, True)
+        self._provider(node).stop(_machine(node))
+        return self._as(node, NodeState.STANDBY, node.cause)
+
+    def _wake(self, due: Due) -> Owned:
+        """Switch a host on; the rounds that follow see it come up."""
+        self._provider(due.node).start(_machine(due.node))
+        return due.node
+
+    def _open(self, due: Due) -> Owned:
+        """Let a host work; of its tags only the one that a squeeze wrote goes."""
+        self.tag(due.node.name, STANDBY_AUTO, False)
+        return self._opened(due.node)
+
+    def _stop(self, due: Due) -> Owned:
+        """Switch a host off that did not come up; it keeps its tags."""
+        self._provider(due.node).stop(_machine(due.node))
+        return self._as(due.node, NodeState.STANDBY, due.node.cause)
+
+    def _opened(self, node: Owned) -> Owned:
+        self.membership.open(node.name)
+        return replace(self._as(node, NodeState.READY), idle_since=None)
+
+    def _provider(self, node: Owned) -> Provider:
+        if node.pool not in self.providers:
+            raise ProviderFailed(f"{node.name}: nobody switches it on and off now")
+        return self.providers[node.pool]
+
+    def _as(self, node: Owned, state: NodeState, cause: Cause = Cause.NONE) -> Owned:
+        return replace(node, state=state, since=self.now(), cause=cause)
+
+
+def _machine(node: Owned) -> Machine:
+    return Machine(id=node.machine, name=node.name, state=MachineState.UNKNOWN)
+
+
+ACTS: Mapping[Act, Callable[[Switching, Due], Owned]] = {
+    Act.REST: Switching._rest,
+    Act.WAKE: Switching._wake,
+    Act.OPEN: Switching._open,
+    Act.STOP: Switching._stop,
+}

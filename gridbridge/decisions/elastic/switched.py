@@ -1,0 +1,151 @@
+"""What is due for a host of the site's own, which is switched on and off, and never made.
+
+It stays in its cell while it rests. Nothing is switched off that this balancer did not close, and
+did not find idle afterwards, but a host that it woke itself and that never came up.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import MappingProxyType
+
+from gridbridge.decisions.elastic.squeeze.resting import tags_of
+from gridbridge.model.elastic.machines import Machine, MachineState
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned
+from gridbridge.model.elastic.standby import STANDBY, STANDBY_AUTO, Marks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A host, what switches it, what the cell tells of it, and the moment."""
+
+    node: Owned
+    machine: Machine | None  # None: nobody switches it any more
+    host: HostSeen | None  # None: the cell does not know it
+    now: datetime
+    boot_s: float  # how long it may take to come up, and to go down
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it has been in its state for as long as a boot may take."""
+        return (self.now - self.node.since).total_seconds() > self.boot_s
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it has power, and its execution daemon reports."""
+        has_power = self.machine is not None and self.machine.state is not MachineState.STOPPED
+        return has_power and self.host is not None and not self.host.is_silent
+
+    @property
+    def is_off(self) -> bool:
+        """Whether it has no power."""
+        return self.machine is not None and self.machine.state is MachineState.STOPPED
+
+    def as_(self, state: NodeState, cause: Cause = Cause.NONE) -> Owned:
+        """Return the node in another state, since now."""
+        return replace(self.node, state=state, since=self.now, cause=cause)
+
+
+def due(case: Case) -> Due | None:
+    """Return what is due; a host that nobody switches any more is forgotten, and left as it is."""
+    if case.machine is None:
+        return Due(node=case.as_(NodeState.GONE, Cause.VANISHED), is_over=True)
+    rule = RULES.get(case.node.state)
+    return rule(case) if rule else None
+
+
+def adopted(machine: Machine, pool: str, host: HostSeen | None, now: datetime) -> Owned | None:
+    """Return the node of a host that nobody knows yet.
+
+    None where it has power and is silent: somebody may be at work there.
+    """
+    node = Owned(name=machine.name, pool=pool, machine=machine.id, state=NodeState.READY, since=now)
+    if machine.state is MachineState.STOPPED:
+        return replace(node, state=NodeState.STANDBY)
+    if machine.state is MachineState.RUNNING and host is not None and not host.is_silent:
+        return replace(node, up_since=now)
+    return None
+
+
+def rests(node: Owned, now: datetime, *, is_busy: bool) -> Due:
+    """Have a host rest: at once if it is idle, or else when its tasks have ended."""
+    cause = Cause.CONDENSED if is_busy else Cause.RESTS
+    draining = replace(node, state=NodeState.DRAINING, since=now, cause=cause)
+    return Due(node=draining, before=node, act=Act.REST)
+
+
+def woken(node: Owned, now: datetime) -> Due:
+    """Have a host work again."""
+    booting = replace(node, state=NodeState.BOOTING, since=now, cause=Cause.NONE, idle_since=None)
+    return Due(node=booting, before=node, act=Act.WAKE)
+
+
+def tagged(due_: Due, tags: Mapping[str, tuple[str, ...]]) -> Due:
+    """Return it with the tag that a host gets before it rests.
+
+    One that has a standby tag keeps that alone. One that an administrator drained gets none, so
+    that nobody wakes it.
+    """
+    known = tags_of(due_.node.name, Marks(tags=tags))
+    is_marked = any(one.startswith(STANDBY) for one in known)
+    if due_.act is not Act.REST or is_marked or due_.node.cause is Cause.DRAINED:
+        return due_
+    return replace(due_, tag=STANDBY_AUTO)
+
+
+def _ready(case: Case) -> Due | None:
+    """Note since when it is idle; one that somebody switched off rests."""
+    if case.is_off:
+        return Due(node=case.as_(NodeState.STANDBY))
+    is_idle = case.is_up and case.host is not None and not case.host.is_busy
+    idle = (case.node.idle_since or case.now) if is_idle else None
+    node = replace(case.node, idle_since=idle)
+    return Due(node=node) if node != case.node else None
+
+
+def _draining(case: Case) -> Due | None:
+    """Go on until it is off."""
+    if case.is_off:
+        return Due(node=case.as_(NodeState.STANDBY, case.node.cause))
+    return Due(node=case.node, act=Act.REST)
+
+
+def _standby(case: Case) -> Due | None:
+    """Let one work that somebody switched on; it may take its time to go down."""
+    if case.is_late and case.is_up:
+        return Due(node=case.as_(NodeState.JOINING), act=Act.OPEN)
+    return None
+
+
+def _booting(case: Case) -> Due | None:
+    """Let it work once its daemon reports; one that never does is switched off again."""
+    if case.is_up:
+        return Due(node=case.as_(NodeState.JOINING), act=Act.OPEN)
+    if case.is_late:
+        return Due(node=case.as_(NodeState.FAILED, Cause.NEVER_BOOTED), act=Act.STOP)
+    return None
+
+
+def _joining(case: Case) -> Due | None:
+    """Go on: it was up."""
+    if case.is_off:
+        return Due(node=case.as_(NodeState.STANDBY))
+    return Due(node=case.node, act=Act.OPEN)
+
+
+def _failed(case: Case) -> Due | None:
+    """Go on: it is to be off."""
+    return Due(node=case.node, act=Act.STOP)
+
+
+RULES: Mapping[NodeState, Callable[[Case], Due | None]] = MappingProxyType(
+    {
+        NodeState.READY: _ready,
+        NodeState.DRAINING: _draining,
+        NodeState.STANDBY: _standby,
+        NodeState.BOOTING: _booting,
+        NodeState.JOINING: _joining,
+        NodeState.FAILED: _failed,
+    }
+)

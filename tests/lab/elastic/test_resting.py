@@ -1,0 +1,117 @@
+"""Alpha's own hosts are switched off while nothing waits, and on again for what does."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.elastic.test_acting import BALANCE, HOST, SET_UP, TOML, nodes, submit
+from tests.lab.grid import Grid, of_root
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
+
+KEPT, RACK = "/etc/gridbridge/squeeze-test.toml", "/run/squeeze-test"
+OURS = r"(?ms)^\[(?:balance|demand|squeeze|(?:power|provider)\.[^]]+)\]\n.*?(?=^\[|\Z)"
+OWN = ("alpha-n1", "alpha-n2")
+SECTIONS = """
+[balance]
+max_nodes = 5
+min_nodes = 1
+[demand]
+idle_timeout_s = 1.0
+shrink_pause_s = 0.0
+boot_timeout_s = 20.0
+[squeeze]
+enabled = true
+[provider.rack]
+kind = "power"
+way = "command"
+program = "/usr/local/bin/squeeze-test-switch"
+timeout_s = 10.0
+[power.alpha-n1]
+provider = "rack"
+[power.alpha-n2]
+provider = "rack"
+"""
+SWITCH = f"""#!/bin/sh
+# on, off or status of a host, by a folder that whoever has the plug in the hand looks at
+case $1 in
+    status) cat {RACK}/$2.is ;;
+    *) echo "$1" >{RACK}/$2.wanted ;;
+esac
+"""
+AWAY = f"rm -rf {RACK} {KEPT} /usr/local/bin/squeeze-test-switch /etc/sudoers.d/balance-test"
+
+
+@pytest.fixture(scope="module")
+def grid() -> Grid:
+    """Return the lab; gridbridge is installed there, and no transfer queue has to be open."""
+    return of_root()
+
+
+@pytest.fixture
+def squeezed(grid: Grid) -> Iterator[Grid]:
+    """Return the lab with a balancer that may switch alpha's two hosts, which are idle."""
+    grid.sh(HOST, SET_UP)
+    grid.sh(HOST, f"install -d -m 755 -o gridbridge-admin {RACK}")
+    for host in OWN:
+        grid.sh(HOST, f"echo on >{RACK}/{host}.is")
+    grid.on(HOST, "tee", "/usr/local/bin/squeeze-test-switch", stdin=SWITCH)
+    grid.sh(HOST, "chmod 755 /usr/local/bin/squeeze-test-switch")
+    told = re.sub(OURS, "", grid.sh(HOST, f"cat {TOML}")).rstrip("\n") + "\n" + SECTIONS
+    grid.on(HOST, "tee", KEPT, stdin=told)
+    yield grid
+    grid.cell("alpha", "qdel", "-u", "alice", user="root")
+    grid.sh(HOST, f"sed -i 's/^enabled = true/enabled = false/' {KEPT}")
+    round_(grid)
+    for host in OWN:
+        grid.lab("power", host, "on")
+        grid.sh(HOST, f"qmod -e '*@{host}'; gridbridge balance tag {host} auto --remove")
+    grid.sh(HOST, AWAY)
+
+
+def round_(grid: Grid) -> str:
+    """Do a round, and then what it asked of the rack; return what it printed."""
+    told = grid.on(HOST, BALANCE, "--config", KEPT, "--apply").out
+    for host in OWN:
+        wanted = grid.on(HOST, "cat", f"{RACK}/{host}.wanted").out.strip()
+        if wanted and wanted != grid.sh(HOST, f"cat {RACK}/{host}.is").strip():
+            grid.lab("power", host, wanted)
+            grid.sh(HOST, f"echo {wanted} >{RACK}/{host}.is")
+    return told
+
+
+def becomes(grid: Grid, wanted: set[str]) -> None:
+    """Do rounds until the two hosts are in these states."""
+
+    def is_so() -> bool:
+        round_(grid)
+        return set(nodes(grid).values()) == wanted
+
+    grid.until(is_so, f"hosts to be {wanted}", 90)
+
+
+def tags(grid: Grid) -> str:
+    """Return all that the cell keeps of the two hosts."""
+    return "".join(grid.sh(HOST, f"qconf -se {host}") for host in OWN)
+
+
+def test_a_host_rests_and_works_again_when_tasks_wait(squeezed: Grid) -> None:
+    """Of two idle hosts one is enough for the reserve; no task is ended by that."""
+    told = squeezed.sh(HOST, f"gridbridge squeeze --config {KEPT}")
+    becomes(squeezed, {"ready", "standby"})
+    resting = next(name for name, state in nodes(squeezed).items() if state == "standby")
+    power = squeezed.sh(HOST, f"cat {RACK}/{resting}.is")
+    marked = "htools:standby:auto" in tags(squeezed)
+    closed = squeezed.cell("alpha", "qstat", "-f", "-q", f"all.q@{resting}").out
+    job = submit(squeezed, 4, 12)
+    becomes(squeezed, {"ready"})
+    ended = squeezed.until(lambda: len(one := squeezed.records(job)) == 4 and one, "4 records")
+
+    assert "can rest" in told
+    assert closed.split()[-1].startswith(("d", "ad"))
+    assert (power, squeezed.sh(HOST, f"cat {RACK}/{resting}.is")) == ("off\n", "on\n")
+    assert marked
+    assert "htools:standby" not in tags(squeezed)
+    assert {one["exit_status"] for one in ended} == {"0"}
+    assert resting in {one["hostname"] for one in ended}

@@ -1,0 +1,170 @@
+"""Rounds that switch the site's own hosts off and on, with faults and kills at any call."""
+
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.standby import STANDBY_AUTO
+from gridbridge.services.elastic.memory import Memory
+from tests.services.elastic.world import Trouble, World
+
+HOUR = timedelta(hours=1)
+OFF, ON = NodeState.STANDBY.value, NodeState.READY.value
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Return four hosts of two slots each that are idle; of each slot one has to stay free."""
+    return World(tmp_path, Trouble(), own=4, max_nodes=9)
+
+
+def asleep(world: World) -> list[str]:
+    """Return the hosts that rest."""
+    return [name for name, state in world.nodes().items() if state == OFF]
+
+
+def test_idle_hosts_rest_and_keep_the_target_reserve(world: World) -> None:
+    """Two standard requests for each host that works are as many as its slots: all but one rest."""
+    world.minutes(12)
+
+    (working,) = [name for name, state in world.nodes().items() if state == ON]
+    assert world.cell.hosts[working].is_open
+    assert len(asleep(world)) == 3
+    assert sorted(world.switches.off) == sorted(asleep(world))
+    assert {world.cell.tags[name] for name in asleep(world)} == {(STANDBY_AUTO,)}
+    assert not any(world.cell.hosts[name].is_open for name in asleep(world))
+
+
+def test_tasks_that_wait_wake_them_and_their_tag_goes(world: World) -> None:
+    world.minutes(12)
+    world.cell.waits = [timedelta(minutes=20)] * 8
+    world.minutes(8)
+
+    assert (asleep(world), world.running()) == ([], 8)
+    assert sorted(world.switches.on) == sorted(world.switches.off)
+    assert set(world.cell.tags.values()) == {()}
+
+
+def test_they_rest_again_and_nothing_was_killed(world: World) -> None:
+    world.cell.waits = [timedelta(minutes=9)] * 8
+    world.minutes(40)
+
+    assert (world.cell.ended, world.cell.killed, len(asleep(world))) == (8, 0, 3)
+
+
+def test_only_hosts_with_a_tag_are_woken_and_only_the_automatic_one_goes(world: World) -> None:
+    world.cell.tags = {"alpha-n2": ("htools:standby:7",)}
+    world.minutes(12)
+    first = asleep(world)
+    world.cell.tags = {"alpha-n2": ("htools:standby:7",)}  # somebody took all others
+    world.cell.waits = [HOUR] * 8
+    world.minutes(8)
+
+    assert "alpha-n2" in first
+    assert world.switches.on == ["alpha-n2"]
+    assert world.cell.tags["alpha-n2"] == ("htools:standby:7",)
+
+
+def test_a_task_that_slips_in_keeps_its_host_on(world: World) -> None:
+    world.minutes(1)
+    world.cell.slips_in = True
+    world.minutes(12)
+
+    assert not world.cell.slips_in
+    assert world.cell.killed == 0
+
+
+def test_a_host_that_an_administrator_drains_rests_until_a_person_wakes_it(world: World) -> None:
+    """It waits for the end of its tasks, and has no tag that would have it woken."""
+    world.squeeze = {"target_reserve": 100}
+    world.cell.waits = [timedelta(minutes=5)] * 8
+    world.minutes(1)
+    Memory(world.database()).ask("alpha-n3", "drain")
+    world.minutes(3)
+    before = asleep(world)
+    world.minutes(6)
+    world.cell.waits = [HOUR] * 20
+    world.minutes(5)
+
+    assert (before, asleep(world)) == ([], ["alpha-n3"])
+    assert "alpha-n3" not in world.cell.tags
+    assert (world.cell.killed, world.switches.on) == (0, [])
+
+
+def test_who_has_the_tasks_of_its_hosts_end_condenses_them(world: World) -> None:
+    """A host with the fewest tasks takes no more, and rests when they have ended."""
+    world.squeeze = {"restriction": "all", "target_reserve": 0.5, "minimal_reserve": 0.25}
+    world.cell.waits = [timedelta(minutes=9)] + [HOUR] * 2
+    world.minutes(1)
+    world.minutes(20)
+
+    assert len(asleep(world)) >= 2
+    assert (world.cell.ended, world.cell.killed) == (1, 0)
+
+
+def test_a_host_that_does_not_come_up_is_left_alone_for_a_while(world: World) -> None:
+    """It is switched off again, and tried anew after retry_s."""
+    world.minutes(12)
+    world.switches.is_dead = True
+    world.cell.waits = [HOUR] * 8
+    world.minutes(12)
+    first = list(world.switches.on)
+    world.minutes(2)
+    second = list(world.switches.on)
+    world.minutes(12)
+
+    assert sorted(first) == sorted(second) == sorted(asleep_before(world))
+    assert len(world.switches.on) == 2 * len(first)
+
+
+def asleep_before(world: World) -> list[str]:
+    """Return the hosts that rested first."""
+    return sorted(set(world.switches.off))
+
+
+def test_a_host_that_nobody_knows_why_it_is_silent_is_left_alone(world: World) -> None:
+    """It has power: somebody may be at work there."""
+    world.switches.up_at["alpha-n4"] = world.now + timedelta(days=9)
+    world.minutes(12)
+
+    assert "alpha-n4" not in world.switches.off
+    assert "alpha-n4" not in world.nodes()
+
+
+def test_who_switches_a_host_on_has_it_work(world: World) -> None:
+    world.minutes(12)
+    chosen = asleep(world)[0]
+    world.squeeze = {"target_reserve": 100}
+    world.switches.up_at[chosen] = world.now
+    world.minutes(3)
+
+    assert world.nodes()[chosen] == ON
+    assert world.cell.hosts[chosen].is_open
+
+
+SEEDS = [*range(12), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(12, 150))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nothing_is_killed_and_all_is_well_after_faults(tmp_path: Path, seed: int) -> None:
+    """After kills at any call the hosts that are to work do, and those that rest can be woken."""
+    trouble = Trouble(random=Random(seed), kills=0.05)
+    world = World(tmp_path, trouble, own=4, max_nodes=9)
+
+    def more() -> None:
+        if trouble.random.random() < 0.2:
+            world.cell.waits += [timedelta(minutes=trouble.random.randint(1, 15))] * 3
+
+    world.minutes(90, more)
+    world.quiet()
+    wanted = world.cell.ended + len(world.cell.waits) + world.running()
+    world.minutes(60)
+
+    assert (world.cell.ended, world.cell.killed) == (wanted, 0)
+    off = [name for name, at in world.switches.up_at.items() if at is None]
+    assert asleep(world) == sorted(off)
+    assert len(off) == 3
+    assert all(world.cell.tags[name] == (STANDBY_AUTO,) for name in off)
