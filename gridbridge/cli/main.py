@@ -7,14 +7,15 @@ import click
 from gridbridge import __version__
 from gridbridge.cli import program
 from gridbridge.cli.balance import balance
+from gridbridge.cli.balancing.squeeze import squeeze
 from gridbridge.cli.check import check
 from gridbridge.cli.drain import drain, undrain
 from gridbridge.cli.explain import explain
+from gridbridge.cli.rebalance import rebalance
 from gridbridge.cli.replay import replay
 from gridbridge.cli.seeing.metrics import metrics
 from gridbridge.cli.setup import setup
 from gridbridge.cli.simulate import simulate
-from gridbridge.cli.squeeze import squeeze
 from gridbridge.cli.status import status
 from gridbridge.cli.why import why
 
@@ -47,6 +48,7 @@ gridbridge.add_command(drain)
 gridbridge.add_command(undrain)
 gridbridge.add_command(simulate)
 gridbridge.add_command(squeeze)
+gridbridge.add_command(rebalance)
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from gridbridge.config import campaigns, elastic, site, transfer
+from gridbridge.config import campaigns, elastic, rebalance, site, transfer
 from gridbridge.config.sections import Capability, Group
 
 CAPABILITIES: tuple[Capability, ...] = (
@@ -11,6 +11,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     transfer,
     campaigns,
     elastic,
+    rebalance,
 )
 GROUPS: Mapping[str, Group] = MappingProxyType(
     {group.name: group for capability in CAPABILITIES for group in capability.GROUPS}

@@ -27,6 +27,7 @@ from gridbridge.model.elastic.sections import (
     ProviderSection,
     Squeeze,
 )
+from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.site.queues import why_none
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.rules import Rules
@@ -54,6 +55,7 @@ class Policy:
     bootstrap: Bootstrap = field(default_factory=Bootstrap)
     demand: Demand = field(default_factory=Demand)
     squeeze: Squeeze = field(default_factory=Squeeze)
+    rebalance: Rebalance = field(default_factory=Rebalance)
     pools: Mapping[str, Pool] = field(default_factory=dict)
     providers: Mapping[str, ProviderSection] = field(default_factory=dict)
     powered: Mapping[str, PoweredHost] = field(default_factory=dict)

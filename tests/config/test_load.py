@@ -32,7 +32,7 @@ SECTIONS = (
     "the sections are [site], [cluster.NAME], [queue.NAME], [map.CLUSTER.KIND.NAME], [poller],"
     " [breaker], [retention], [runner], [metascheduler], [campaigns.NAME], [nikita],"
     " [failures], [finalize], [notifications], [balance], [demand], [squeeze], [bootstrap],"
-    " [pool.NAME], [provider.NAME] and [power.NAME]"
+    " [pool.NAME], [provider.NAME], [power.NAME] and [rebalance]"
 )
 A_PLACE = "HOST or HOST:PORT, empty where the programs run here"
 ACCOUNTS = 'names of accounts but root, no account twice: { alice = "al_there" }'

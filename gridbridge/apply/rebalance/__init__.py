@@ -1,0 +1,1 @@
+"""How copies of tasks come to other hosts."""

@@ -1,0 +1,193 @@
+"""The hosts as they would be after the moves that are advised so far.
+
+Loads are those of Hydra's SpawnBalancer: a disk counts by its used bytes, activity by the mean
+share of slots that were used. Only hosts of one kind are compared.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from gridbridge.model.rebalance.moves import Move, MoveKind
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task
+
+EXPONENT = 2.5  # of both loads in the score: the last tenth of a disk counts most
+
+
+class Board:
+    """Hosts, jobs, and where the copies are by now."""
+
+    def __init__(self, snapshot: Snapshot, rules: Rebalance) -> None:
+        self.snapshot = snapshot
+        self.rules = rules
+        self.hosts: Mapping[str, Host] = {host.name: host for host in snapshot.hosts}
+        self.jobs: Mapping[str, Job] = {job.name: job for job in snapshot.jobs}
+        self.of_job = defaultdict[str, list[Task]](list)
+        self._at = defaultdict[str, list[Task]](list)
+        self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
+        for task in snapshot.tasks:
+            self.of_job[task.job].append(task)
+            counts = self._counts[task.job]
+            for host in dict.fromkeys(task.hosts):
+                self._at[host].append(task)
+                counts[host] += 1
+        self._moved = dict[tuple[str, int], Task]()
+        self._gained = defaultdict[str, int](int)
+        self._kinds = _by_kind(snapshot.hosts)
+        self._slots = {kind: sum(host.slots for host in live) for kind, live in self._kinds.items()}
+        self._mean_disk = {
+            kind: sum(map(self.disk, live)) / len(live) for kind, live in self._kinds.items()
+        }
+        self._mean_active = {
+            kind: sum(host.mean_active for host in live) / len(live)
+            for kind, live in self._kinds.items()
+        }
+
+    def live(self, kind: str) -> tuple[Host, ...]:
+        """Return the hosts of a kind that hold and take their share."""
+        return self._kinds.get(kind, ())
+
+    def task(self, task: Task) -> Task:
+        """Return a task as it is by now."""
+        return self._moved.get(task.key, task)
+
+    def at(self, host: str) -> list[Task]:
+        """Return the tasks that had a copy at a host, by job and number."""
+        return sorted(self._at[host], key=_key)
+
+    def of_job_at(self, job: str, host: str) -> list[Task]:
+        """Return a job's tasks with a copy at a host by now, by number."""
+        found = (task for task in self.of_job[job] if host in self.task(task).hosts)
+        return sorted(found, key=_key)
+
+    def count(self, job: str, host: str) -> int:
+        """Return how many copies of a job's tasks are at a host by now."""
+        counts = self._counts.get(job)
+        return counts[host] if counts and host in counts else 0
+
+    def share(self, job: Job, host: Host) -> int:
+        """Return the most copies of a job's tasks that are fair for a host, by its slots.
+
+        n tasks with R replicas on hosts of equal slots: ceil(n * (1 + R) / hosts).
+        """
+        copies = len(self.of_job[job.name]) * (1 + job.replicas)
+        slots, total = host.slots, self._slots.get(host.kind, 0)
+        if not total:
+            slots, total = 1, max(1, len(self.live(host.kind)))
+        fair = -(-copies * slots // total)
+        return fair if job.max_per_host is None else min(fair, job.max_per_host)
+
+    def free(self, host: Host) -> int:
+        """Return how many bytes a host could still take; half of it just after a replica."""
+        free = max(0, host.free_bytes - self._gained[host.name])
+        at = self.snapshot.recent.replicated.get(host.name)
+        rest = timedelta(seconds=self.rules.replicated_rest_s)
+        return free // 2 if at and self.snapshot.now - at < rest else free
+
+    def disk(self, host: Host, more_bytes: int = 0) -> float:
+        """Return which part of its disk a host would have used with so much more, 0 to 1."""
+        most = host.max_bytes - self.rules.full_free_bytes
+        if host.max_bytes <= 0:
+            return 0.0
+        used = host.used_bytes + self._gained[host.name] + more_bytes
+        return used / most if most > 0 and 0 <= used <= most else 1.0
+
+    def score(self, host: Host) -> float:
+        """Return a host's load, 0 to 100 by the usual weights."""
+        rules = self.rules
+        full: float = self.disk(host) ** EXPONENT
+        active: float = host.mean_active**EXPONENT
+        both = rules.active_weight * active + rules.disk_weight * full
+        return max(both, (rules.active_weight + rules.disk_weight) * full)
+
+    def mean_disk(self, kind: str) -> float:
+        """Return the mean of the disks as they were at the beginning."""
+        return self._mean_disk.get(kind, 0.0)
+
+    def is_disk_heavy(self, host: Host, more_bytes: int = 0) -> bool:
+        """Say whether a host's disk would be far fuller than the mean."""
+        return self._is_above(self.disk(host, more_bytes), self.mean_disk(host.kind))
+
+    def is_disk_light(self, host: Host, more_bytes: int = 0) -> bool:
+        """Say whether it would be far emptier."""
+        return self._is_below(self.disk(host, more_bytes), self.mean_disk(host.kind))
+
+    def is_busy(self, host: Host) -> bool:
+        """Say whether far more of its slots are used than in the mean."""
+        return self._is_above(host.mean_active, self._mean_active.get(host.kind, 0.0))
+
+    def is_quiet(self, host: Host) -> bool:
+        """Say whether far fewer are."""
+        return self._is_below(host.mean_active, self._mean_active.get(host.kind, 0.0))
+
+    def is_full(self, host: Host) -> bool:
+        """Say whether its disk is so full that copies have to leave it."""
+        is_told = host.state == HostState.DISK_FULL
+        return host.max_bytes > 0 and (is_told or self.free(host) <= self.rules.full_free_bytes)
+
+    def move(self, move: Move, task: Task) -> None:
+        """Take a move as done."""
+        now = self.task(task)
+        self._moved[now.key] = moved(now, move)
+        left = set(now.hosts) - set(self._moved[now.key].hosts)
+        came = set(self._moved[now.key].hosts) - set(now.hosts)
+        for host in left:
+            self._counts[now.job][host] -= 1
+            self._gained[host] -= now.size_bytes
+        for host in came:
+            self._counts[now.job][host] += 1
+            self._gained[host] += now.size_bytes
+
+    def forget(self, task: Task, host: str) -> None:
+        """Take a replica that was lost with its host out of a task."""
+        now = self.task(task)
+        self._moved[now.key] = replace(now, replicas=_without(now.replicas, host))
+        self._counts[now.job][host] -= 1
+
+    def _is_above(self, one: float, mean: float) -> bool:
+        return one > mean * self.rules.extreme_ratio
+
+    def _is_below(self, one: float, mean: float) -> bool:
+        return one < mean / self.rules.extreme_ratio
+
+
+def moved(task: Task, move: Move) -> Task:
+    """Return a task as it is after a move.
+
+    A live copy that goes to a replica's host becomes that replica: nothing is copied.
+    """
+    if move.kind == MoveKind.LIVE:
+        others = tuple(host for host in task.replicas if host != move.target)
+        return replace(task, live=move.target, replicas=others)
+    if move.kind == MoveKind.DELETE:
+        live = "" if task.live == move.source and move.source not in task.replicas else task.live
+        return replace(task, live=live, replicas=_without(task.replicas, move.source))
+    if move.source in task.replicas:
+        return replace(task, replicas=(*_without(task.replicas, move.source), move.target))
+    return replace(task, replicas=(*task.replicas, move.target))
+
+
+def _without(hosts: tuple[str, ...], one: str) -> tuple[str, ...]:
+    """Take a host out of a list once: the last time that it is in it."""
+    if one not in hosts:
+        return hosts
+    at = len(hosts) - 1 - hosts[::-1].index(one)
+    return hosts[:at] + hosts[at + 1 :]
+
+
+def _by_kind(hosts: Iterable[Host]) -> Mapping[str, tuple[Host, ...]]:
+    kinds = defaultdict[str, list[Host]](list)
+    for host in hosts:
+        if host.is_live:
+            kinds[host.kind].append(host)
+    return {kind: tuple(sorted(live, key=_name)) for kind, live in kinds.items()}
+
+
+def _name(host: Host) -> str:
+    return host.name
+
+
+def _key(task: Task) -> tuple[str, int]:
+    return task.key

@@ -1,0 +1,133 @@
+"""What leaves a host that is drained, dead or full: with few copies on their way at once.
+
+By Hydra's HostFailWorker: what is lost is said beforehand, and owners' wishes don't count.
+"""
+
+from gridbridge.decisions.rebalance.board import Board
+from gridbridge.decisions.rebalance.draft import Draft, kind_of, told
+from gridbridge.decisions.rebalance.placing import candidates, place
+from gridbridge.decisions.rebalance.refusing import (
+    copy_reason,
+    gigabytes,
+    host_reason,
+    task_reason,
+)
+from gridbridge.model.rebalance.moves import Advice, MoveKind
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task, TaskState
+
+
+def plan_fail(snapshot: Snapshot, name: str, rules: Rebalance) -> Advice:
+    """Return the moves that take a host's copies elsewhere; the host has to be in the snapshot.
+
+    A host that is dead, or down and not only full, is lost. Any other one is read from.
+    """
+    board = Board(snapshot, rules)
+    host = board.hosts[name]
+    is_full = host.state == HostState.DISK_FULL and host.is_up
+    most = rules.moves_from_full if is_full else rules.moves_from_failed
+    under_way = sum(task.state == TaskState.MOVING for task in snapshot.tasks)
+    draft = Draft(board, max(0, most - under_way), None)
+    is_lost = host.state == HostState.DEAD or not host.is_up
+    if why := _why_not(board, host, is_lost=is_lost, is_full=is_full):
+        return draft.advice(f"{name}: {why}")
+    tasks = [task for task in board.at(name) if task.job in board.jobs]
+    if is_lost:
+        lost = _replace(draft, host, tasks)
+    else:
+        lost = _move_off(draft, host, tasks, is_full=is_full)
+    what = "is full" if is_full else "is lost" if is_lost else "is drained"
+    left = len(tasks) - len({(move.job, move.number) for move in draft.moves}) - lost
+    words = [told(draft.moves, "nothing is moved"), _room(board, host)]
+    words += [f"{under_way} are on their way already"] if under_way else []
+    words += [f"{lost} can't be saved"] if lost else []
+    words += [f"{left} are left"] if left > 0 else []
+    return draft.advice(f"{name} {what}: {'; '.join(words)}")
+
+
+def _why_not(board: Board, host: Host, *, is_lost: bool, is_full: bool) -> str:
+    """Say why nothing is to be done about it; empty when something is."""
+    if is_full or host.max_bytes <= 0:
+        return ""
+    others = [one for one in board.live(host.kind) if one.name != host.name]
+    if sum(one.used_bytes for one in others) + host.used_bytes >= sum(o.max_bytes for o in others):
+        return f"the others have no room for its {gigabytes(host.used_bytes)}: nothing is moved"
+    if is_lost and (other := _down_with_copies(board, host)):
+        return f"{other} is down and has copies of the same tasks: bring it up first, or drop it"
+    return ""
+
+
+def _down_with_copies(board: Board, host: Host) -> str:
+    """Return another host that is down, and that may come back with a copy of what is lost."""
+    for task in board.at(host.name):
+        for name in task.hosts:
+            other = board.hosts.get(name)
+            if other and name != host.name and not other.is_up and other.state != HostState.DEAD:
+                return name
+    return ""
+
+
+def _room(board: Board, host: Host) -> str:
+    """Say how full the hosts are with it and without it."""
+    others = [one for one in board.live(host.kind) if one.name != host.name]
+    most = sum(one.max_bytes for one in others)
+    if not most or not host.max_bytes:
+        return "no disk is known"
+    used = host.used_bytes + sum(one.used_bytes for one in others)
+    return f"disks {used / (most + host.max_bytes):.0%} full with it, {used / most:.0%} without"
+
+
+def _replace(draft: Draft, host: Host, tasks: list[Task]) -> int:
+    """Make up for what a dead host held, the smallest first; return how many tasks are lost."""
+    lost = 0
+    for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
+        job = draft.board.jobs[task.job]
+        others = tuple(name for name in task.replicas if name != host.name)
+        if task.live and task.live != host.name:
+            if not draft.is_over:
+                _anew(draft, job, task, host, task.live)
+        elif others:
+            if not draft.is_over:
+                draft.add(MoveKind.LIVE, task, host.name, others[0])
+                _anew(draft, job, task, host, others[0])
+        elif task.size_bytes == 0 and task.state == TaskState.WAITING:
+            _off(draft, job, task, host)
+        else:
+            lost += 1
+            draft.refuse(task, "", "it has no replica: what it was is lost")
+    return lost
+
+
+def _anew(draft: Draft, job: Job, task: Task, host: Host, source: str) -> None:
+    """Have a replica made in the place of the one that was lost, from a copy that is whole."""
+    if host.name in draft.board.task(task).replicas:
+        draft.board.forget(task, host.name)
+    if not draft.is_over and len(draft.board.task(task).replicas) < job.replicas:
+        place(draft, job, task, source)
+
+
+def _move_off(draft: Draft, host: Host, tasks: list[Task], *, is_full: bool) -> int:
+    for task in tasks:
+        if draft.is_over or (is_full and not draft.board.is_full(host)):
+            break
+        if reason := task_reason(draft.board, task, is_asked=True):
+            draft.refuse(task, "", reason)
+        else:
+            _off(draft, draft.board.jobs[task.job], task, host)
+    return 0
+
+
+def _off(draft: Draft, job: Job, task: Task, host: Host) -> None:
+    """Advise that a copy goes to the best place for it; a replica elsewhere may become live."""
+    if draft.is_over:
+        return
+    for target in candidates(draft.board, job, task):
+        if target.name == host.name:
+            continue
+        reason = host_reason(draft.board, target) or copy_reason(
+            draft.board, task, host.name, target
+        )
+        if not reason:
+            draft.add(kind_of(draft.board.task(task), host.name), task, host.name, target.name)
+            return
+        draft.refuse(task, target.name, reason)

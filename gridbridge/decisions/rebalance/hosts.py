@@ -1,0 +1,209 @@
+"""Host rebalancing: whether a host is far from the others, and which copies would even it out.
+
+By Hydra's document "Spawn Balancing", "Host Rebalancing": disks first, else the jobs that ran of
+late. Where its code differs, the document counts (docs/decisions).
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from math import ceil
+
+from gridbridge.decisions.rebalance.board import Board
+from gridbridge.decisions.rebalance.draft import Draft, kind_of, told
+from gridbridge.decisions.rebalance.refusing import (
+    copy_reason,
+    gigabytes,
+    host_reason,
+    share_reason,
+    task_reason,
+)
+from gridbridge.decisions.rebalance.spreading import pull_one, push_one
+from gridbridge.model.rebalance.moves import Advice, MoveKind
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task
+
+
+def plan_host(snapshot: Snapshot, name: str, rules: Rebalance) -> Advice:
+    """Return the moves that even a host out; the host has to be in the snapshot."""
+    board = Board(snapshot, rules)
+    host = board.hosts[name]
+    draft = Draft(board, rules.tasks_per_round, rules.bytes_per_round)
+    if why := _why_none(host):
+        return draft.advice(f"{name} {why}: nothing is moved")
+    _remove_orphans(draft, host)
+    if _is_heavy(board, host):
+        _push_off(draft, host)
+        return draft.advice(_sentence(draft, host, "is full of copies"))
+    if board.is_disk_light(host):
+        _pull_onto(draft, host)
+        if draft.moves:
+            return draft.advice(_sentence(draft, host, "has room"))
+    for job in _active(board):
+        even_out(draft, host, job)
+    return draft.advice(_sentence(draft, host, "is like the others by its disk"))
+
+
+def even_out(draft: Draft, host: Host, job: Job) -> None:
+    """Give a host its fair portion of a job: one copy less than its share, or as many.
+
+    A host with far more slots in use than others has one less than its share, a quiet one all.
+    """
+    board = draft.board
+    share = board.share(job, host)
+    while not draft.is_over and board.count(job.name, host.name) > share:
+        if not push_one(draft, job, host):
+            return
+    while not draft.is_over and board.count(job.name, host.name) < share - 1:
+        if not pull_one(draft, job, host):
+            return
+    count = board.count(job.name, host.name)
+    if draft.is_over:
+        return
+    if board.is_busy(host) and count == share:
+        push_one(draft, job, host, is_extra=True)
+    elif board.is_quiet(host) and count == share - 1:
+        pull_one(draft, job, host, is_extra=True)
+
+
+def _why_none(host: Host) -> str:
+    if not host.is_up:
+        return "is down"
+    if host.state == HostState.DEAD:
+        return "is dead"
+    return ""
+
+
+def _is_heavy(board: Board, host: Host) -> bool:
+    """Say whether copies have to leave a host's disk."""
+    if host.state == HostState.DRAIN or board.is_full(host):
+        return True
+    if host.max_bytes <= 0:
+        return False
+    return board.is_disk_heavy(host) or board.free(host) <= board.rules.min_free_bytes
+
+
+def _remove_orphans(draft: Draft, host: Host) -> None:
+    """Have copies removed whose job does not exist any more."""
+    for task in draft.board.at(host.name):
+        if task.job not in draft.board.jobs and not draft.is_over:
+            draft.add(MoveKind.DELETE, task, host.name)
+
+
+def _others(board: Board, host: Host) -> list[Host]:
+    """Return the other live hosts of its kind, those with the most free bytes first."""
+    others = (one for one in board.live(host.kind) if one.name != host.name)
+    return sorted(others, key=lambda one: (-board.free(one), one.name))
+
+
+def _extreme(board: Board, others: list[Host]) -> list[Host]:
+    """Return the first of them: the part that other_extreme says of all live hosts."""
+    return others[: ceil(board.rules.other_extreme * (len(others) + 1))]
+
+
+def _push_off(draft: Draft, host: Host) -> None:
+    """Move copies to the emptiest hosts, while the disk is above the mean."""
+    board = draft.board
+    targets = _usable(draft, host, _extreme(board, _others(board, host)))
+    for task in _movable(draft, host.name):
+        if draft.is_over or not _has_to_give(board, host):
+            return
+        _to_first(draft, task, host, sorted(targets, key=lambda one: (-board.free(one), one.name)))
+
+
+def _has_to_give(board: Board, host: Host) -> bool:
+    is_short = board.is_full(host) or board.free(host) <= board.rules.min_free_bytes
+    is_above = board.disk(host) > board.mean_disk(host.kind)
+    return host.state == HostState.DRAIN or is_short or is_above
+
+
+def _usable(draft: Draft, host: Host, targets: list[Host]) -> list[Host]:
+    """Return those that take copies; the others are refused, by the first copy that is there."""
+    board, first = draft.board, next(iter(draft.board.at(host.name)), None)
+    usable = []
+    for target in targets:
+        reason = host_reason(board, target)
+        if not reason:
+            usable.append(target)
+        elif first:
+            draft.refuse(first, target.name, reason)
+    return usable
+
+
+def _pull_onto(draft: Draft, host: Host) -> None:
+    """Move a copy from each of the fullest hosts onto one, while its disk is below the mean."""
+    board = draft.board
+    sources = _extreme(board, _others(board, host)[::-1])
+    if reason := host_reason(board, host):
+        if first := next((task for source in sources for task in board.at(source.name)), None):
+            draft.refuse(first, host.name, reason)
+        return
+    for source in sources:
+        if draft.is_over or board.disk(host) >= board.mean_disk(host.kind):
+            return
+        any(_goes(draft, task, source, host) for task in _movable(draft, source.name))
+
+
+def _to_first(draft: Draft, task: Task, source: Host, targets: Iterable[Host]) -> None:
+    any(_goes(draft, task, source, target) for target in targets)
+
+
+def _goes(draft: Draft, task: Task, source: Host, target: Host) -> bool:
+    """Advise a move between disks, or note why not."""
+    reason = _disk_reason(draft, task, source, target)
+    if reason:
+        draft.refuse(task, target.name, reason)
+        return False
+    draft.add(kind_of(draft.board.task(task), source.name), task, source.name, target.name)
+    return True
+
+
+def _disk_reason(draft: Draft, task: Task, source: Host, target: Host) -> str:
+    """Say why a copy does not go from one disk to another.
+
+    A target never gets as full as its source was, so that the fullest host never gets fuller.
+    """
+    board = draft.board
+    reason = (
+        draft.limit_reason(task)
+        or copy_reason(board, task, source.name, target)
+        or share_reason(board, task, target)
+    )
+    is_worse = board.disk(target, task.size_bytes) >= board.disk(source)
+    if not reason and is_worse and source.state != HostState.DRAIN:
+        return f"{target.name} would be as full as {source.name}"
+    return reason
+
+
+def _movable(draft: Draft, host: str) -> Iterator[Task]:
+    """Give the copies at a host that count when disks are evened out; note why others don't."""
+    board = draft.board
+    smallest = board.rules.min_task_bytes
+    for task in board.at(host):
+        if task.job not in board.jobs:
+            continue
+        reason = task_reason(board, task, is_asked=False)
+        if not reason and task.size_bytes < smallest:
+            reason = f"it has less than {gigabytes(smallest)}"
+        if reason:
+            draft.refuse(task, "", reason)
+        else:
+            yield task
+
+
+def _active(board: Board) -> list[Job]:
+    """Return the jobs that ran of late and may be moved without being asked, by name."""
+    now, lately = board.snapshot.now, timedelta(seconds=board.rules.active_s)
+    return sorted(
+        (
+            job
+            for job in board.snapshot.jobs
+            if job.is_autobalanced and job.last_run and now - job.last_run < lately
+        ),
+        key=lambda job: job.name,
+    )
+
+
+def _sentence(draft: Draft, host: Host, what: str) -> str:
+    board = draft.board
+    used = f"{board.disk(host):.0%} of its disk used, {board.mean_disk(host.kind):.0%} in the mean"
+    return f"{host.name} {what} ({used}): {told(draft.moves, 'nothing is moved')}"

@@ -1,0 +1,44 @@
+"""Where a new copy goes: the lightest host in the farthest zone that takes it."""
+
+from gridbridge.decisions.rebalance.board import Board
+from gridbridge.decisions.rebalance.draft import Draft
+from gridbridge.decisions.rebalance.refusing import copy_reason, host_reason
+from gridbridge.model.rebalance.moves import MoveKind
+from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Task
+
+
+def place(draft: Draft, job: Job, task: Task, source: str) -> bool:
+    """Advise one more replica of a task, from the copy at `source`; say whether one is."""
+    board = draft.board
+    if not source:
+        draft.refuse(task, "", "no copy of it can be read")
+        return False
+    for target in candidates(board, job, task):
+        reason = host_reason(board, target) or copy_reason(board, task, "", target)
+        if not reason:
+            draft.add(MoveKind.REPLICA, task, source, target.name)
+            return True
+        draft.refuse(task, target.name, reason)
+    return False
+
+
+def candidates(board: Board, job: Job, task: Task) -> list[Host]:
+    """Return the live hosts of a task's kind, the best place of another copy first.
+
+    Each copy of the same job makes a host as much heavier as sibling_weight says.
+    """
+    now = board.task(task)
+    held = {board.hosts[host].zone for host in now.hosts if host in board.hosts}
+    kinds = {board.hosts[host].kind for host in now.hosts if host in board.hosts}
+
+    def rank(host: Host) -> tuple[bool, float, str]:
+        siblings = board.count(job.name, host.name)
+        load = board.score(host) + board.rules.sibling_weight * siblings
+        return host.zone in held, load, host.name
+
+    return sorted((host for kind in kinds for host in board.live(kind)), key=rank)
+
+
+def is_readable(host: Host) -> bool:
+    """Say whether what a host holds can be copied from it."""
+    return host.is_up and host.state != HostState.DEAD

@@ -1,0 +1,93 @@
+"""Why a copy may not go to a host; each reason is one that people read."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from gridbridge.decisions.rebalance.board import Board
+from gridbridge.model.rebalance.snapshot import Host, HostState, Task, TaskState
+
+STATES = {
+    HostState.DISABLED: "gets nothing new",
+    HostState.DRAIN: "is drained",
+    HostState.DISK_FULL: "has a full disk",
+    HostState.DEAD: "is dead",
+    HostState.UNKNOWN: "is in a state that nobody knows",
+}
+GB = 1e9
+
+
+def host_reason(board: Board, host: Host) -> str:
+    """Say why a host takes no copy at all; empty when it does."""
+    return next(_of_host(board, host), "")
+
+
+def task_reason(board: Board, task: Task, *, is_asked: bool) -> str:
+    """Say why a task is not moved, wherever to; `is_asked`: its owner's wish does not count."""
+    job = board.jobs.get(task.job)
+    if job is None:
+        return "its job does not exist"
+    if task.state != TaskState.WAITING:
+        words = {TaskState.UNKNOWN: "it is in a state that nobody knows"}
+        return words.get(task.state, f"it is {task.state.value}")
+    if not job.is_autobalanced and not is_asked:
+        return "its owner wants it to stay"
+    return ""
+
+
+def copy_reason(board: Board, task: Task, source: str, target: Host) -> str:
+    """Say why a copy may not go from a host to that one; a new copy has no source."""
+    return next(_of_copy(board, task, source, target), "")
+
+
+def share_reason(board: Board, task: Task, target: Host) -> str:
+    """Say whether a host has its share of a job already."""
+    most = board.share(board.jobs[task.job], target)
+    if board.count(task.job, target.name) < most:
+        return ""
+    return f"{target.name} has its share of the job, {most}"
+
+
+def gigabytes(size_bytes: float) -> str:
+    """Write a size as people read it."""
+    return f"{size_bytes / GB:.3g} GB"
+
+
+def _of_host(board: Board, host: Host) -> Iterator[str]:
+    rules, name = board.rules, host.name
+    if not host.is_up:
+        yield f"{name} is down"
+    if host.state != HostState.ALIVE:
+        yield f"{name} {STATES[host.state]}"
+    if host.is_read_only:
+        yield f"{name} is read-only"
+    if host.max_bytes > 0 and board.free(host) <= rules.min_free_bytes:
+        yield f"{name} has no more than {gigabytes(rules.min_free_bytes)} free"
+    at, rest = board.snapshot.recent.hosts.get(name), timedelta(seconds=rules.host_rest_s)
+    if at and board.snapshot.now - at < rest:
+        yield f"{name} got a task less than {rules.host_rest_s:g} s ago"
+
+
+def _of_copy(board: Board, task: Task, source: str, target: Host) -> Iterator[str]:
+    now, name = board.task(task), target.name
+    if name == source:
+        yield f"it is at {name} already"
+    if name in now.hosts:
+        yield f"{name} has a copy of it"
+    kinds = {board.hosts[host].kind for host in now.hosts if host in board.hosts}
+    if kinds and target.kind not in kinds:
+        yield f"{name} is of another kind"
+    if task.size_bytes > board.rules.disk_share * board.free(target):
+        part = f"{board.rules.disk_share:.0%} of what is free"
+        yield f"{gigabytes(task.size_bytes)} are more than {part} at {name}"
+    if not _is_spread(board, now, source, target):
+        yield f"its copies would not be in different zones with one at {name}"
+
+
+def _is_spread(board: Board, task: Task, source: str, target: Host) -> bool:
+    """Say whether copies stay in different zones, or in all that there are."""
+    zones = {host.zone for host in board.live(target.kind) if host.zone}
+    if len(zones) < 2:
+        return True
+    others = [board.hosts[one].zone for one in task.hosts if one != source and one in board.hosts]
+    held = [*others, target.zone]
+    return len(set(held)) == len(held) or zones <= set(held)

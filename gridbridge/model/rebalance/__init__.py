@@ -1,0 +1,1 @@
+"""Values of rebalancing: hosts with copies of tasks, and the moves that are advised."""

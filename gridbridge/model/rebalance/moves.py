@@ -1,0 +1,42 @@
+"""What rebalancing advises: moves, in the order in which they are to be done."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class MoveKind(StrEnum):
+    """What is done with a copy."""
+
+    LIVE = "live"  # the live copy goes to another host, or one of its replicas becomes it
+    REPLICA = "replica"  # a replica goes there, or a new one is made from `source`
+    DELETE = "delete"  # the copy is removed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One copy of a task from a host to another."""
+
+    kind: MoveKind
+    job: str
+    number: int
+    source: str
+    target: str = ""  # empty: removed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A move that was considered, and why it is not advised."""
+
+    job: str
+    number: int
+    reason: str
+    target: str = ""  # empty: the task itself is not moved, wherever to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """A plan: nothing in it is done yet, and each move is checked again before it is."""
+
+    moves: tuple[Move, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    sentence: str

@@ -1,0 +1,68 @@
+"""What gridbridge.toml says of rebalancing; the defaults are those of Hydra's SpawnBalancer."""
+
+from dataclasses import dataclass
+
+from gridbridge.model.settings import setting
+
+GB = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebalance:
+    """How far hosts may differ, and how much is moved at once."""
+
+    level: int = setting(
+        1, "what is rebalanced without being asked; 0: nothing, 1: what is uneven, 2: every job",
+        "", 0, 2,
+    )  # fmt: skip
+    tasks_per_round: int = setting(10, "the most copies that one round moves", "copies", 1, 100000)
+    bytes_per_round: int = setting(
+        300 * GB, "the most that one round moves to even hosts out", "bytes", 0, 10**18
+    )
+    tasks_per_host: int = setting(
+        4, "the most copies of a job that one round takes from a host, or gives to one",
+        "copies", 1, 100000,
+    )  # fmt: skip
+    min_task_bytes: int = setting(
+        50_000_000, "smaller copies are not moved to even disks out", "bytes", 0, 10**18
+    )
+    disk_share: float = setting(
+        0.75, "a copy takes at most this part of what is free at its target", "", 0.01, 1
+    )
+    extreme_ratio: float = setting(
+        1.1, "a host is heavy above the mean times this, and light below the mean divided by it",
+        "", 1, 100,
+    )  # fmt: skip
+    other_extreme: float = setting(
+        0.2, "the part of the hosts that is looked at on the other side", "", 0.01, 1
+    )
+    min_free_bytes: int = setting(
+        20 * GB, "a host that has no more free gets nothing", "bytes", 0, 10**18
+    )
+    full_free_bytes: int = setting(
+        10 * GB, "a host that has no more free is full: copies leave it", "bytes", 0, 10**18
+    )
+    active_s: float = setting(
+        86400.0, "a job counts as active when it ran so lately", "s", 0, 31536000
+    )
+    host_rest_s: float = setting(
+        180.0, "a host that got a task gets none again before", "s", 0, 31536000
+    )
+    replicated_rest_s: float = setting(
+        900.0, "what is free at a host counts half for so long after it got a replica",
+        "s", 0, 31536000,
+    )  # fmt: skip
+    job_rest_s: float = setting(
+        43200.0, "a job is not rebalanced again without being asked before", "s", 0, 31536000
+    )
+    sibling_weight: float = setting(
+        40.0, "what each copy of the same job adds to a host's load", "", 0, 1000
+    )
+    active_weight: float = setting(30.0, "what used slots count in a host's load", "", 0, 1000)
+    disk_weight: float = setting(70.0, "what its used disk counts", "", 0, 1000)
+    moves_from_failed: int = setting(
+        6, "the most copies on their way from failed hosts at once", "copies", 1, 100000
+    )
+    moves_from_full: int = setting(
+        2, "the most copies on their way from hosts with a full disk at once", "copies", 1, 100000
+    )

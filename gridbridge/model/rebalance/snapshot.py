@@ -1,0 +1,110 @@
+"""What a rebalancing decision is made from: hosts, jobs, and where copies of their tasks are.
+
+A host is a cluster, or a storage host of one. A task is a waiting task, or a set of staged data;
+its live copy and its replicas count alike (Hydra, "Spawn Balancing", Motivation).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+
+class HostState(StrEnum):
+    """What somebody has said of a host, or is known of it."""
+
+    ALIVE = "alive"
+    DISABLED = "disabled"  # gets nothing new
+    DRAIN = "drain"  # its copies go elsewhere while it works
+    DISK_FULL = "disk_full"
+    DEAD = "dead"  # what it held is lost
+    UNKNOWN = "unknown"  # a word that nobody knows: gets nothing new
+
+
+class TaskState(StrEnum):
+    """What a task does; only what waits is moved."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    MOVING = "moving"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A place of copies; hosts are compared with those of their own kind alone."""
+
+    name: str
+    kind: str = ""
+    is_up: bool = True
+    is_read_only: bool = False
+    state: HostState = HostState.ALIVE
+    used_bytes: int = 0
+    max_bytes: int = 0
+    slots: int = 1
+    mean_active: float = 0.0  # share of its slots that were used of late, 0 to 1
+    zone: str = ""  # copies of a task are kept in different ones, as far as there are enough
+
+    @property
+    def free_bytes(self) -> int:
+        """How much more it could hold."""
+        return max(0, self.max_bytes - self.used_bytes)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it holds and takes its share."""
+        lost = (HostState.DEAD, HostState.DRAIN, HostState.DISABLED, HostState.UNKNOWN)
+        return self.is_up and self.state not in lost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A campaign, an array, or a dataset."""
+
+    name: str
+    is_autobalanced: bool = True  # its owner lets it be moved without being asked
+    replicas: int = 0  # wished for, besides the live copy
+    last_run: datetime | None = None
+    max_per_host: int | None = None  # copies of its tasks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A task of a job and where its copies are."""
+
+    job: str
+    number: int
+    size_bytes: int = 0
+    state: TaskState = TaskState.WAITING
+    live: str = ""  # the host of its live copy; empty: it has none
+    replicas: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What names it."""
+        return self.job, self.number
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Where its copies are, the live one first."""
+        return (self.live, *self.replicas) if self.live else self.replicas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recent:
+    """What was done of late, by name."""
+
+    hosts: Mapping[str, datetime] = field(default_factory=dict)  # got a task
+    replicated: Mapping[str, datetime] = field(default_factory=dict)  # got a replica
+    jobs: Mapping[str, datetime] = field(default_factory=dict)  # were rebalanced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything at one moment."""
+
+    now: datetime
+    hosts: tuple[Host, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    recent: Recent = Recent()

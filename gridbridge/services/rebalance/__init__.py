@@ -1,0 +1,1 @@
+"""What rebalancing looks at, and what it advises."""

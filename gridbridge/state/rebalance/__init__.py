@@ -1,0 +1,1 @@
+"""What rebalancing reads from files."""

@@ -1,0 +1,76 @@
+"""gridbridge rebalance plan: what it prints, in lines and as JSON."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.main import gridbridge
+
+GIVEN = {
+    "now": "2026-11-25T12:00:00+00:00",
+    "hosts": [
+        {"name": "alpha", "used_bytes": 900e9, "max_bytes": 1000e9, "slots": 4},
+        {"name": "beta", "used_bytes": 100e9, "max_bytes": 1000e9, "slots": 4},
+    ],
+    "jobs": [{"name": "align"}],
+    "tasks": [
+        {"job": "align", "number": 1, "bytes": 60e9, "state": "waiting", "live": "alpha"},
+        {"job": "align", "number": 2, "bytes": 20e9, "state": "running", "live": "alpha"},
+        {"job": "gone", "number": 7, "bytes": 1, "live": "alpha"},
+    ],
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Return a file of two hosts."""
+    found = tmp_path / "hosts.json"
+    found.write_text(json.dumps(GIVEN))
+    return str(found)
+
+
+def plan(*words: str) -> Result:
+    """Call it."""
+    return CliRunner().invoke(gridbridge, ("rebalance", "plan", *words))
+
+
+def test_it_tells_moves_and_reasons_as_lines(path: str) -> None:
+    done = plan("host", "alpha", "--from", path)
+
+    assert done.output.splitlines() == [
+        "alpha is full of copies (85% of its disk used, 51% in the mean): 1 copy to beta and"
+        " 1 copy removed",
+        "  gone 7 (live) from alpha removed".replace("(live)", "(delete)"),
+        "  align 1 (live) from alpha to beta",
+        "  not align 2: it is running",
+    ]
+
+
+def test_it_tells_the_same_as_json(path: str) -> None:
+    told = json.loads(plan("host", "alpha", "--from", path, "--json").output)
+
+    assert told["moves"] == [
+        {"kind": "delete", "job": "gone", "number": 7, "from": "alpha", "to": None},
+        {"kind": "live", "job": "align", "number": 1, "from": "alpha", "to": "beta"},
+    ]
+    assert told["rejected"] == [
+        {"job": "align", "number": 2, "to": None, "reason": "it is running"}
+    ]
+    assert set(told) == {"moves", "rejected", "sentence"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("host", "--from", "{}"), "which one? give its name"),
+        (("hots", "alpha", "--from", "{}"), "'hots' is not one of"),
+        (("host", "alpha"), "Missing option '--from'"),
+    ],
+)
+def test_wrong_words_are_usage(path: str, words: tuple[str, ...], told: str) -> None:
+    done = plan(*(word.format(path) for word in words))
+
+    assert done.exit_code == 2
+    assert told in done.output

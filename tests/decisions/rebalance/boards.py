@@ -1,0 +1,62 @@
+"""Snapshots for the tests of rebalancing, small ones from a few words."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.model.rebalance.moves import Advice
+from gridbridge.model.rebalance.snapshot import Host, Job, Recent, Snapshot, Task
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LATELY = NOW - timedelta(hours=2)
+GB = 1_000_000_000
+DISK = 1010 * GB  # of which 1000 GB count
+
+
+def host(name: str, used: float = 0.5, active: float = 0.5, **more: object) -> Host:
+    """Return a host whose disk is used to this part."""
+    about = {"slots": 8, "max_bytes": DISK, "used_bytes": int(used * 1000 * GB)}
+    return Host(name=name, mean_active=active, **(about | more))  # type: ignore[arg-type]  # words
+
+
+def job(name: str = "one", **more: object) -> Job:
+    """Return a job that ran of late."""
+    return Job(name=name, **({"last_run": LATELY} | more))  # type: ignore[arg-type]  # words
+
+
+def tasks(
+    counts: Mapping[str, int], name: str = "one", size: int = GB, **more: object
+) -> list[Task]:
+    """Return tasks of a job: so many live ones at each host, numbered from 1."""
+    places = [place for place, count in counts.items() for _ in range(count)]
+    return [
+        Task(job=name, number=number, live=place, size_bytes=size, **more)  # type: ignore[arg-type]  # words
+        for number, place in enumerate(places, 1)
+    ]
+
+
+def snapshot(
+    hosts: Iterable[Host],
+    of: Iterable[Task] = (),
+    jobs: Iterable[Job] | None = None,
+    recent: Recent | None = None,
+) -> Snapshot:
+    """Return a snapshot; the jobs are those of the tasks, unless some are given."""
+    listed = tuple(of)
+    known = {task.job for task in listed}
+    return Snapshot(
+        now=NOW,
+        hosts=tuple(hosts),
+        jobs=tuple(jobs) if jobs is not None else tuple(job(name) for name in sorted(known)),
+        tasks=listed,
+        recent=recent or Recent(),
+    )
+
+
+def steps(advice: Advice) -> list[tuple[str, int, str, str]]:
+    """Return kind, task, source and target of each move."""
+    return [(one.kind.value, one.number, one.source, one.target) for one in advice.moves]
+
+
+def reasons(advice: Advice) -> dict[tuple[int, str], str]:
+    """Return why tasks did not go to hosts."""
+    return {(one.number, one.target): one.reason for one in advice.rejected}

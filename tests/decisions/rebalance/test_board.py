@@ -1,0 +1,103 @@
+"""Loads and fair shares are Hydra's, host by host of one kind."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from datetime import timedelta
+
+import pytest
+
+from gridbridge.decisions.rebalance.board import Board
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.snapshot import Recent, Snapshot
+from tests.decisions.rebalance.boards import DISK, GB, NOW, host, job, snapshot, tasks
+
+RULES = Rebalance()
+
+
+def board(seen: Snapshot) -> Board:
+    """Return the board of a snapshot, by the usual rules."""
+    return Board(seen, RULES)
+
+
+@pytest.mark.parametrize(
+    ("active", "used", "score"),
+    [
+        (0.0, 0.0, 0.0),
+        (0.0, 0.5, 17.6777),
+        (0.5, 0.5, 17.6777),
+        (1.0, 0.5, 42.3744),
+        (0.5, 0.9, 76.8433),
+        (1.0, 1.0, 100.0),
+        (0.0, 1.0, 100.0),
+        (1.0, 0.0, 30.0),
+        (0.25, 0.75, 48.7139),
+    ],
+)
+def test_a_score_is_made_of_slots_and_disk_and_never_below_the_disk_alone(
+    active: float, used: float, score: float
+) -> None:
+    one = host("a", used, active)
+
+    assert board(snapshot([one])).score(one) == pytest.approx(score, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("count", "replicas", "hosts", "share"),
+    [(50, 0, 9, 6), (6, 0, 3, 2), (20, 0, 10, 2), (3, 0, 2, 2), (10, 1, 3, 7), (7, 2, 7, 3)],
+)
+def test_a_fair_share_rounds_up(count: int, replicas: int, hosts: int, share: int) -> None:
+    places = [host(f"h{n}") for n in range(hosts)]
+    one = job(replicas=replicas)
+    seen = snapshot(places, tasks({"h0": count}), [one])
+
+    assert {share} == {board(seen).share(one, place) for place in places}
+
+
+def test_a_share_goes_by_slots_and_not_above_the_jobs_own_maximum() -> None:
+    large, small = host("large", slots=30), host("small", slots=10)
+    capped = job(max_per_host=5)
+    seen = snapshot([large, small], tasks({"large": 8}), [job()])
+
+    assert (6, 2) == (board(seen).share(job(), large), board(seen).share(job(), small))
+    assert 5 == board(seen).share(capped, large)
+
+
+def test_hosts_that_can_hold_nothing_have_no_share() -> None:
+    places = [host("a"), host("b"), host("down", is_up=False)]
+    seen = snapshot(places, tasks({"a": 6}))
+
+    assert 3 == board(seen).share(job(), places[0])
+
+
+def test_hosts_are_compared_with_their_own_kind_alone() -> None:
+    big, lone = host("a", 0.9), host("b", 0.1, kind="tape")
+    found = board(snapshot([big, lone]))
+
+    assert not found.is_disk_heavy(big)
+    assert not found.is_disk_light(lone)
+
+
+def test_far_from_the_mean_is_more_than_its_tenth() -> None:
+    places = [host("a", 0.55), host("b", 0.45), host("c", 0.56), host("d", 0.44)]
+    found = board(snapshot(places))
+
+    assert [False, False, True, False] == list(map(found.is_disk_heavy, places))
+    assert [False, True, False, True] == list(map(found.is_disk_light, places))
+
+
+def test_a_disk_that_is_used_beyond_what_counts_is_full() -> None:
+    full = host("a", used_bytes=DISK - GB)
+    none = host("b", max_bytes=0, used_bytes=0)
+    found = board(snapshot([full, none]))
+
+    assert (1.0, 0.0) == (found.disk(full), found.disk(none))
+    assert (True, False) == (found.is_full(full), found.is_full(none))
+
+
+def test_what_is_free_counts_half_just_after_a_replica() -> None:
+    one = host("a", 0.5)
+    lately = Recent(replicated={"a": NOW - timedelta(minutes=5)})
+    long_ago = Recent(replicated={"a": NOW - timedelta(minutes=15)})
+
+    assert board(snapshot([one])).free(one) == 2 * board(snapshot([one], recent=lately)).free(one)
+    assert board(snapshot([one])).free(one) == board(snapshot([one], recent=long_ago)).free(one)

@@ -1,0 +1,117 @@
+"""What leaves a host that fails: few at once, and losses are said beforehand."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from dataclasses import replace
+
+from gridbridge.decisions.rebalance.auto import plan
+from gridbridge.decisions.rebalance.failing import plan_fail
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.snapshot import HostState, Task, TaskState
+from tests.decisions.rebalance.boards import DISK, GB, host, job, reasons, snapshot, steps, tasks
+
+RULES = Rebalance()
+DEAD = host("a", state=HostState.DEAD)
+OTHERS = [host("b", 0.4), host("c", 0.2)]
+TASK = Task(job="one", number=1, live="a", size_bytes=GB)
+
+
+def test_a_dead_hosts_live_copy_is_made_up_for_by_a_replica_that_is_copied_again() -> None:
+    seen = snapshot([DEAD, *OTHERS], [replace(TASK, replicas=("b",))], [job(replicas=1)])
+
+    assert [("live", 1, "a", "b"), ("replica", 1, "b", "c")] == steps(plan_fail(seen, "a", RULES))
+
+
+def test_a_dead_hosts_replica_is_made_again_from_the_live_copy() -> None:
+    seen = snapshot([DEAD, *OTHERS], [replace(TASK, live="b", replicas=("a",))], [job(replicas=1)])
+
+    assert [("replica", 1, "b", "c")] == steps(plan_fail(seen, "a", RULES))
+
+
+def test_what_has_no_replica_is_lost_and_told_before_anything_is_done() -> None:
+    """A task that has no data yet only begins elsewhere."""
+    copies = [TASK, replace(TASK, number=2, size_bytes=0)]
+
+    advice = plan_fail(snapshot([DEAD, *OTHERS], copies), "a", RULES)
+
+    assert [("live", 2, "a", "c")] == steps(advice)
+    assert {(1, ""): "it has no replica: what it was is lost"} == reasons(advice)
+    assert "1 can't be saved" in advice.sentence
+
+
+def test_nothing_is_done_while_another_host_that_is_down_may_have_the_data() -> None:
+    places = [DEAD, *OTHERS, host("d", is_up=False)]
+    seen = snapshot(places, [replace(TASK, replicas=("d",))], [job(replicas=1)])
+
+    advice = plan_fail(seen, "a", RULES)
+
+    assert () == advice.moves
+    assert "a: d is down and has copies of the same tasks" in advice.sentence
+
+
+def test_the_smallest_go_first_and_six_at_once_with_those_on_their_way() -> None:
+    copies = [replace(TASK, number=n, size_bytes=(20 - n) * GB) for n in range(1, 12)]
+    copies = [replace(one, replicas=("b",)) for one in copies]
+    moving = Task(job="one", number=99, live="b", state=TaskState.MOVING)
+    seen = snapshot([DEAD, *OTHERS], [*copies, moving], [job(replicas=1)])
+
+    found = steps(plan_fail(seen, "a", RULES))
+
+    assert [11, 11, 10, 10, 9] == [number for _, number, _, _ in found]
+
+
+def test_a_drained_host_gives_all_though_owners_want_them_to_stay() -> None:
+    places = [host("a", state=HostState.DRAIN), *OTHERS]
+    seen = snapshot(places, tasks({"a": 8}), [job(is_autobalanced=False)])
+
+    advice = plan_fail(seen, "a", RULES)
+
+    assert 6 == len(advice.moves)
+    assert "2 are left" in advice.sentence
+
+
+def test_a_full_host_gives_two_at_once_until_it_is_not_full() -> None:
+    full = host("a", used_bytes=DISK - 5 * GB, state=HostState.DISK_FULL)
+    large = tasks({"a": 9}, size=6 * GB)
+
+    assert 2 == len(plan_fail(snapshot([full, *OTHERS], tasks({"a": 9})), "a", RULES).moves)
+    told_alive = replace(full, state=HostState.ALIVE)
+    assert 2 <= len(plan_fail(snapshot([told_alive, *OTHERS], large), "a", RULES).moves)
+
+
+def test_a_host_whose_data_the_others_have_no_room_for_keeps_it() -> None:
+    places = [host("a", 0.9, state=HostState.DRAIN), host("b", 0.8)]
+
+    advice = plan_fail(snapshot(places, tasks({"a": 3})), "a", RULES)
+
+    assert "a: the others have no room for its 900 GB: nothing is moved" == advice.sentence
+
+
+def test_a_round_serves_dead_hosts_then_full_ones_then_drained_ones() -> None:
+    dead, full, drained = (
+        host("d", state=HostState.DEAD),
+        host("f", state=HostState.DISK_FULL),
+        host("n", state=HostState.DRAIN),
+    )
+    copies = tasks({"d": 1, "f": 1, "n": 1}, size=0)
+
+    def served(*places: str) -> str:
+        chosen = [one for one in (drained, full, dead) if one.name in places]
+        return plan(snapshot([*chosen, *OTHERS], copies), RULES).sentence.split()[0]
+
+    assert ["d", "f", "n"] == [served("d", "f", "n"), served("f", "n"), served("n")]
+
+
+def test_a_round_begins_nothing_while_tasks_move_or_at_level_0() -> None:
+    moving = [*tasks({"a": 9}), Task(job="one", number=99, state=TaskState.MOVING)]
+    places = [host(name) for name in "abc"]
+
+    assert (
+        "1 tasks are moved already: nothing else is begun"
+        == plan(snapshot(places, moving), RULES).sentence
+    )
+    off = replace(RULES, level=0)
+    assert (
+        "level is 0: nothing is moved without being asked"
+        == plan(snapshot(places, tasks({"a": 9})), off).sentence
+    )

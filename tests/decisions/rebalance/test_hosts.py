@@ -1,0 +1,186 @@
+"""Host rebalancing, rule by rule of Hydra's document "Spawn Balancing"."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from gridbridge.decisions.rebalance.hosts import plan_host
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.snapshot import Host, HostState, Recent, Task, TaskState
+from tests.decisions.rebalance.boards import (
+    GB,
+    NOW,
+    host,
+    job,
+    reasons,
+    snapshot,
+    steps,
+    tasks,
+)
+
+RULES = Rebalance()
+HEAVY = [host("full", 0.9), host("mid", 0.5), host("low", 0.2)]
+LIGHT = [host("full", 0.8), host("mid", 0.6), host("low", 0.1)]
+
+
+def one_to_low(task: Task, *, hosts: list[Host] = HEAVY, **more: object) -> str:
+    """Return why the only task on the full host does not go to the low one; empty: it goes."""
+    jobs = more.pop("jobs", None)
+    seen = snapshot(hosts, [task], jobs or [job(max_per_host=5)])  # type: ignore[arg-type]  # words
+    advice = plan_host(replace(seen, **more), "full", RULES)  # type: ignore[arg-type]  # words
+    if advice.moves:
+        assert ("full", "low") == (advice.moves[0].source, advice.moves[0].target)
+        return ""
+    told = reasons(advice)
+    return told.get((task.number, "low")) or told[task.number, ""]
+
+
+TASK = Task(job="one", number=1, live="full", size_bytes=100 * GB)
+
+
+def test_a_heavy_disk_gives_to_the_emptiest_hosts() -> None:
+    """One in five hosts, and one at least, is looked at on the other side."""
+    assert "" == one_to_low(TASK)
+
+
+@pytest.mark.parametrize(
+    ("task", "reason"),
+    [
+        (replace(TASK, state=TaskState.RUNNING), "it is running"),
+        (replace(TASK, state=TaskState.UNKNOWN), "it is in a state that nobody knows"),
+        (replace(TASK, replicas=("low",)), "low has a copy of it"),
+        (replace(TASK, size_bytes=GB // 100), "it has less than 0.05 GB"),
+        (replace(TASK, size_bytes=301 * GB), "the round moves no more bytes"),
+    ],
+)
+def test_a_copy_that_may_not_go_says_why(task: Task, reason: str) -> None:
+    assert reason == one_to_low(task)
+
+
+def test_an_owners_wish_that_it_stays_is_respected() -> None:
+    assert "its owner wants it to stay" == one_to_low(TASK, jobs=[job(is_autobalanced=False)])
+
+
+def test_a_target_with_its_share_of_the_job_gets_no_more() -> None:
+    assert "low has its share of the job, 0" == one_to_low(TASK, jobs=[job(max_per_host=0)])
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"is_read_only": True}, "low is read-only"),
+        ({"state": HostState.DISK_FULL}, "low has a full disk"),
+        ({"max_bytes": 215 * GB, "used_bytes": 0}, ""),
+        (
+            {"max_bytes": 120 * GB, "used_bytes": 0},
+            "100 GB are more than 75% of what is free at low",
+        ),
+        ({"max_bytes": 20 * GB, "used_bytes": 0}, "low has no more than 20 GB free"),
+    ],
+)
+def test_a_target_that_takes_nothing_says_why(change: dict[str, object], reason: str) -> None:
+    low = replace(HEAVY[2], **change)  # type: ignore[arg-type]  # words
+
+    assert reason == one_to_low(TASK, hosts=[HEAVY[0], low])
+
+
+def test_a_host_that_got_a_task_just_now_gets_no_other() -> None:
+    recent = Recent(hosts={"low": NOW - timedelta(minutes=2)})
+
+    assert "low got a task less than 180 s ago" == one_to_low(TASK, recent=recent)
+
+
+def test_no_round_moves_more_copies_and_bytes_than_it_may() -> None:
+    many = snapshot(HEAVY, tasks({"full": 100}, size=GB), [job(max_per_host=99)])
+    large = snapshot(HEAVY, tasks({"full": 6}, size=120 * GB), [job(max_per_host=99)])
+
+    assert 10 == len(plan_host(many, "full", RULES).moves)
+    assert 2 == len(plan_host(large, "full", RULES).moves)
+
+
+def test_a_copy_too_large_for_what_is_left_is_passed_by() -> None:
+    sizes = (200, 150, 90)
+    copies = [replace(TASK, number=n, size_bytes=size * GB) for n, size in enumerate(sizes, 1)]
+    seen = snapshot(HEAVY, copies, [job(replicas=2)])
+
+    assert [1, 3] == [number for _, number, _, _ in steps(plan_host(seen, "full", RULES))]
+
+
+def test_no_target_gets_as_full_as_its_source_was() -> None:
+    pair = [host("full", 0.6), host("low", 0.4)]
+    seen = snapshot(pair, [replace(TASK, size_bytes=250 * GB)], [job(max_per_host=9)])
+
+    told = reasons(plan_host(seen, "full", RULES))
+
+    assert "low would be as full as full" == told[1, "low"]
+
+
+def test_a_light_disk_takes_one_copy_from_each_of_the_fullest() -> None:
+    rules = replace(RULES, other_extreme=0.6)
+    copies = [*tasks({"full": 3, "mid": 3}, size=60 * GB)]
+    seen = snapshot(LIGHT, copies, [job(max_per_host=9)])
+
+    assert [("live", 1, "full", "low"), ("live", 4, "mid", "low")] == steps(
+        plan_host(seen, "low", rules)
+    )
+
+
+def test_copies_without_a_job_are_removed() -> None:
+    seen = snapshot([host("a"), host("b")], tasks({"a": 1}, "gone"), [])
+
+    assert [("delete", 1, "a", "")] == steps(plan_host(seen, "a", RULES))
+
+
+@pytest.mark.parametrize(
+    ("counts", "host_", "moves"),
+    [
+        ({"a": 4, "b": 1, "c": 1}, "a", [("a", "b"), ("a", "c")]),
+        ({"a": 0, "b": 3, "c": 3}, "a", [("c", "a")]),
+        ({"a": 2, "b": 2, "c": 2}, "a", []),
+        ({"a": 1, "b": 2, "c": 2}, "a", []),
+    ],
+)
+def test_a_host_like_the_others_gets_its_fair_portion_of_active_jobs(
+    counts: dict[str, int], host_: str, moves: list[tuple[str, str]]
+) -> None:
+    """6 tasks on 3 hosts: 1 or 2 are fair, 0 and 3 are not."""
+    places = [host(name) for name in "abc"]
+
+    found = steps(plan_host(snapshot(places, tasks(counts)), host_, RULES))
+
+    assert moves == [(source, target) for _, _, source, target in found]
+
+
+def test_a_job_that_did_not_run_lately_is_left_alone() -> None:
+    places = [host(name) for name in "abc"]
+    old = job(last_run=NOW - timedelta(hours=25))
+
+    assert [] == steps(plan_host(snapshot(places, tasks({"a": 6}), [old]), "a", RULES))
+
+
+def test_a_quiet_host_gets_one_more_and_a_busy_one_gives_one() -> None:
+    places = [host("a", active=0.1), host("b", active=0.9), host("c")]
+    seen = snapshot(places, tasks({"a": 1, "b": 2, "c": 2}))
+
+    assert [("live", 2, "b", "a")] == steps(plan_host(seen, "a", RULES))
+    assert [("live", 2, "b", "a")] == steps(plan_host(seen, "b", RULES))
+    assert [] == steps(plan_host(seen, "c", RULES))
+
+
+def test_copies_stay_in_different_zones() -> None:
+    places = [host("a", 0.9, zone="x"), host("b", 0.2, zone="y"), host("c", 0.9, zone="z")]
+    copy = replace(TASK, live="a", replicas=("c",))
+    near = [places[0], replace(places[1], zone="z"), places[2]]
+
+    assert 1 == len(plan_host(snapshot(places, [copy], [job(replicas=1)]), "a", RULES).moves)
+    told = reasons(plan_host(snapshot(near, [copy], [job(replicas=1)]), "a", RULES))
+    assert "its copies would not be in different zones with one at b" == told[1, "b"]
+
+
+def test_a_host_that_is_down_gives_nothing() -> None:
+    seen = snapshot([host("a", 0.9, is_up=False), host("b", 0.1)], tasks({"a": 2}))
+
+    assert "a is down: nothing is moved" == plan_host(seen, "a", RULES).sentence

@@ -1,0 +1,132 @@
+"""Job rebalancing: a job is repaired first, and only a whole one is spread evenly."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from dataclasses import replace
+
+import pytest
+
+from gridbridge.decisions.rebalance.jobs import plan_job
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.snapshot import HostState, Task, TaskState
+from tests.decisions.rebalance.boards import GB, host, job, reasons, snapshot, steps, tasks
+
+RULES = Rebalance()
+ABC = [host("a"), host("b"), host("c")]
+TASK = Task(job="one", number=1, live="a", size_bytes=GB)
+
+
+@pytest.mark.parametrize(
+    ("task", "replicas", "moves"),
+    [
+        (TASK, 1, [("replica", 1, "a", "c")]),
+        (replace(TASK, replicas=("b", "b")), 1, [("delete", 1, "b", "")]),
+        (replace(TASK, replicas=("a", "b")), 1, [("delete", 1, "a", "")]),
+        (replace(TASK, replicas=("nowhere", "b")), 1, [("delete", 1, "nowhere", "")]),
+        (replace(TASK, replicas=("b", "c")), 1, [("delete", 1, "c", "")]),
+        (replace(TASK, live="", replicas=("b", "c")), 1, [("live", 1, "", "b")]),
+    ],
+    ids=["missing", "twice", "beside the live one", "unknown host", "too many", "no live one"],
+)
+def test_what_a_task_lacks_is_repaired_and_nothing_else_is_done(
+    task: Task, replicas: int, moves: list[tuple[str, int, str, str]]
+) -> None:
+    uneven = [replace(each, number=each.number + 1) for each in tasks({"a": 9})]
+    whole = [replace(each, replicas=("b",)) for each in uneven]
+    advice = plan_job(snapshot(ABC, [task, *whole], [job(replicas=replicas)]), "one", RULES)
+
+    assert moves == steps(advice)
+    assert advice.sentence.startswith("job one is repaired first: ")
+
+
+def test_a_new_replica_goes_where_fewest_of_the_job_are() -> None:
+    """Each copy of the job makes a host heavier by the weight of siblings."""
+    places = [host("a"), host("b", 0.2), host("c", 0.3)]
+    copies = [TASK, replace(TASK, number=2, live="b", replicas=("a",))]
+
+    advice = plan_job(snapshot(places, copies, [job(replicas=1)]), "one", RULES)
+
+    assert [("replica", 1, "a", "c")] == steps(advice)
+
+
+def test_a_new_replica_goes_to_another_zone() -> None:
+    places = [host("a", zone="x"), host("b", 0.1, zone="x"), host("c", 0.8, zone="y")]
+
+    advice = plan_job(snapshot(places, [TASK], [job(replicas=1)]), "one", RULES)
+
+    assert [("replica", 1, "a", "c")] == steps(advice)
+
+
+def test_a_copy_that_can_not_be_read_is_told() -> None:
+    places = [host("a", state=HostState.DEAD), *ABC[1:]]
+
+    advice = plan_job(snapshot(places, [TASK], [job(replicas=1)]), "one", RULES)
+
+    assert {(1, ""): "no copy of it can be read"} == reasons(advice)
+
+
+@pytest.mark.parametrize(
+    ("counts", "moves"),
+    [
+        ({"a": 6}, [("a", "b"), ("a", "c"), ("a", "b"), ("a", "c")]),
+        ({"a": 3, "b": 2, "c": 1}, [("a", "c")]),
+        ({"a": 2, "b": 2, "c": 2}, []),
+    ],
+)
+def test_a_whole_job_is_spread_from_hosts_that_have_too_many(
+    counts: dict[str, int], moves: list[tuple[str, str]]
+) -> None:
+    advice = plan_job(snapshot(ABC, tasks(counts)), "one", RULES)
+
+    assert moves == [(source, target) for _, _, source, target in steps(advice)]
+
+
+def test_hosts_that_have_too_few_get_some_from_those_with_most() -> None:
+    """Seven hosts with 6 and two with 4, as a newer version of Hydra leaves alone."""
+    counts = {f"h{n}": 6 for n in range(7)} | {"h7": 4, "h8": 4}
+    seen = snapshot([host(name) for name in counts], tasks(counts))
+
+    found = steps(plan_job(seen, "one", RULES))
+
+    assert ["h7", "h8"] == sorted(target for _, _, _, target in found)
+
+
+def test_a_host_at_the_maximum_that_is_heavily_loaded_gives_one() -> None:
+    places = [host("a", 0.9), host("b", 0.5), host("c", 0.5)]
+
+    found = steps(plan_job(snapshot(places, tasks({"a": 2, "b": 1, "c": 2})), "one", RULES))
+
+    assert [("live", 1, "a", "b")] == found
+
+
+def test_nothing_goes_to_a_host_that_is_heavily_loaded() -> None:
+    places = [host("a", 0.4), host("b", 0.9), host("c", 0.4)]
+
+    advice = plan_job(snapshot(places, tasks({"a": 4, "c": 2})), "one", RULES)
+
+    assert [] == steps(advice)
+    assert "the disk of b would be far fuller than the mean" == reasons(advice)[1, "b"]
+
+
+def test_a_host_takes_and_gives_four_copies_of_a_job_in_a_round() -> None:
+    counts = {"a": 12}
+    seen = snapshot([host(name) for name in "ab"], tasks(counts))
+
+    assert 4 == len(plan_job(seen, "one", RULES).moves)
+
+
+def test_who_asks_for_a_job_moves_it_though_its_owner_lets_no_round_do_so() -> None:
+    seen = snapshot(ABC, tasks({"a": 6}), [job(is_autobalanced=False)])
+
+    assert plan_job(seen, "one", RULES).moves
+    assert not plan_job(seen, "one", RULES, is_asked=False).moves
+
+
+def test_a_task_that_runs_is_not_moved() -> None:
+    running = tasks({"a": 6}, state=TaskState.RUNNING)
+
+    advice = plan_job(snapshot(ABC, running), "one", RULES)
+
+    assert [] == steps(advice)
+    assert {"it is running"} == set(reasons(advice).values())
+    assert "nothing can be moved" in advice.sentence

@@ -1,0 +1,169 @@
+"""What holds for every plan, whatever the snapshot."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gridbridge.decisions.rebalance.auto import plan
+from gridbridge.decisions.rebalance.board import Board, moved
+from gridbridge.decisions.rebalance.hosts import plan_host
+from gridbridge.decisions.rebalance.jobs import plan_job
+from gridbridge.model.rebalance.moves import Advice, MoveKind
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.snapshot import (
+    Host,
+    HostState,
+    Job,
+    Snapshot,
+    Task,
+    TaskState,
+)
+from tests.decisions.rebalance.boards import DISK, GB, NOW
+
+RULES = Rebalance(tasks_per_round=4, bytes_per_round=150 * GB)
+NAMES = ("a", "b", "c", "d", "e")
+JOBS = ("one", "two", "three")
+
+hosts = st.builds(
+    Host,
+    name=st.just(""),
+    kind=st.sampled_from(("", "tape")),
+    is_up=st.sampled_from((True, True, True, False)),
+    is_read_only=st.sampled_from((False, False, True)),
+    state=st.sampled_from((HostState.ALIVE,) * 5 + tuple(HostState)),
+    used_bytes=st.integers(0, 1000).map(lambda gb: gb * GB),
+    max_bytes=st.just(DISK),
+    slots=st.integers(0, 16),
+    mean_active=st.floats(0, 1),
+    zone=st.sampled_from(("", "x", "y")),
+)
+jobs = st.builds(
+    Job,
+    name=st.just(""),
+    is_autobalanced=st.booleans(),
+    replicas=st.integers(0, 2),
+    last_run=st.sampled_from((None, NOW - timedelta(hours=1), NOW - timedelta(days=3))),
+    max_per_host=st.sampled_from((None, None, 3)),
+)
+copies = st.builds(
+    Task,
+    job=st.sampled_from((*JOBS, "gone")),
+    number=st.just(0),
+    size_bytes=st.integers(0, 90).map(lambda gb: gb * GB),
+    state=st.sampled_from((TaskState.WAITING,) * 4 + (TaskState.RUNNING,)),
+    live=st.sampled_from(NAMES),
+    replicas=st.lists(st.sampled_from(NAMES), max_size=2).map(tuple),
+)
+snapshots = st.builds(
+    lambda hosts, jobs, tasks: Snapshot(
+        now=NOW,
+        hosts=tuple(replace(one, name=name) for name, one in zip(NAMES, hosts, strict=False)),
+        jobs=tuple(replace(one, name=name) for name, one in zip(JOBS, jobs, strict=True)),
+        tasks=tuple(replace(one, number=number) for number, one in enumerate(tasks)),
+    ),
+    st.lists(hosts, min_size=2, max_size=5),
+    st.lists(jobs, min_size=3, max_size=3),
+    st.lists(copies, max_size=25),
+)
+
+
+def plans(seen: Snapshot) -> list[Advice]:
+    """Return what each host and each job would have."""
+    of_hosts = [plan_host(seen, host.name, RULES) for host in seen.hosts]
+    return [*of_hosts, *(plan_job(seen, job.name, RULES) for job in seen.jobs), plan(seen, RULES)]
+
+
+def done(seen: Snapshot, advice: Advice) -> Snapshot:
+    """Return the snapshot after all moves."""
+    tasks = {task.key: task for task in seen.tasks}
+    used = Counter[str]()
+    for move in advice.moves:
+        before = tasks[move.job, move.number]
+        after = tasks[before.key] = moved(before, move)
+        for host in set(before.hosts) - set(after.hosts):
+            used[host] -= before.size_bytes
+        for host in set(after.hosts) - set(before.hosts):
+            used[host] += before.size_bytes
+    places = (
+        replace(one, used_bytes=max(0, one.used_bytes + used[one.name])) for one in seen.hosts
+    )
+    return replace(seen, hosts=tuple(places), tasks=tuple(tasks.values()))
+
+
+@given(snapshots)
+@settings(max_examples=150, deadline=None)
+def test_no_copy_goes_where_one_is_and_no_task_goes_twice(seen: Snapshot) -> None:
+    for advice in plans(seen):
+        tasks = {task.key: task for task in seen.tasks}
+        gone = Counter(
+            (move.job, move.number) for move in advice.moves if move.kind != MoveKind.DELETE
+        )
+        assert all(count == 1 or "is lost" in advice.sentence for count in gone.values())
+        for move in advice.moves:
+            before = tasks[move.job, move.number]
+            promoted = move.kind == MoveKind.LIVE and move.target in before.replicas
+            assert move.target not in before.hosts or promoted
+            tasks[before.key] = moved(before, move)
+
+
+@given(snapshots)
+@settings(max_examples=150, deadline=None)
+def test_limits_hold_and_only_what_waits_moves(seen: Snapshot) -> None:
+    tasks = {task.key: task for task in seen.tasks}
+    names = {host.name: host for host in seen.hosts}
+    for advice in plans(seen):
+        assert len(advice.moves) <= RULES.moves_from_failed
+        for move in advice.moves:
+            if move.kind == MoveKind.DELETE or not move.source or "lost" in advice.sentence:
+                continue
+            repaired = "repaired" in advice.sentence
+            assert repaired or tasks[move.job, move.number].state == TaskState.WAITING
+            assert names[move.target].is_live
+            assert not names[move.target].is_read_only
+
+
+@given(snapshots)
+@settings(max_examples=150, deadline=None)
+def test_a_round_loses_no_task_and_leaves_the_fullest_disk_no_fuller(seen: Snapshot) -> None:
+    for host in seen.hosts:
+        advice = plan_host(seen, host.name, RULES)
+        after = done(seen, advice)
+        known = [task for task in after.tasks if task.job != "gone"]
+        assert all(task.hosts for task in known)
+        before = Board(seen, RULES)
+        if host.state == HostState.ALIVE and before.is_disk_heavy(host):
+            assert _fullest(after, host) <= max(_fullest(seen, host), before.disk(host))
+
+
+def _fullest(seen: Snapshot, like: Host) -> float:
+    board = Board(seen, RULES)
+    return max((board.disk(host) for host in seen.hosts if host.kind == like.kind), default=0.0)
+
+
+@given(snapshots, st.randoms(use_true_random=False))
+@settings(max_examples=100, deadline=None)
+def test_the_order_of_the_input_changes_nothing(seen: Snapshot, random: object) -> None:
+    shuffle = random.shuffle  # type: ignore[attr-defined]  # a Random
+    lists = [list(seen.hosts), list(seen.jobs), list(seen.tasks)]
+    for one in lists:
+        shuffle(one)
+    other = replace(seen, hosts=tuple(lists[0]), jobs=tuple(lists[1]), tasks=tuple(lists[2]))
+
+    assert plans(seen)[-1].moves == plans(other)[-1].moves
+    for host in seen.hosts:
+        assert plan_host(seen, host.name, RULES) == plan_host(other, host.name, RULES)
+
+
+@given(snapshots)
+@settings(max_examples=60, deadline=None)
+def test_rounds_come_to_an_end(seen: Snapshot) -> None:
+    """Repeated often enough, a round has nothing to move any more."""
+    for _ in range(60):
+        advice = plan(seen, RULES)
+        if not advice.moves:
+            return
+        seen = done(seen, advice)
+    assert not advice.moves, advice

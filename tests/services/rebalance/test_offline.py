@@ -1,0 +1,132 @@
+"""What a file of hosts, jobs and tasks leads to, and each mistake in it."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import ConfigError, ParseError
+from gridbridge.services.rebalance import offline
+
+TASK = {"job": "align", "number": 1, "bytes": 60_000_000_000, "state": "IDLE", "live": "alpha"}
+WHOLE = {
+    "now": "2026-11-25T12:00:00Z",
+    "hosts": [
+        {"name": "alpha", "used_bytes": 900e9, "max_bytes": 1000e9, "slots": 4},
+        {"name": "beta", "used_bytes": 100e9, "max_bytes": 1000e9, "slots": 4},
+    ],
+    "jobs": [{"name": "align", "last_run": "2026-11-25T08:00:00Z"}],
+    "tasks": [TASK],
+}
+
+
+def told(folder: Path, **more: object) -> str:
+    """Write a file; return its path."""
+    path = folder / "hosts.json"
+    path.write_text(json.dumps(WHOLE | more))
+    return str(path)
+
+
+def mistakes(folder: Path, **more: object) -> list[str]:
+    """Return what is wrong with a file, without its name."""
+    path = told(folder, **more)
+    with pytest.raises(ConfigError) as raised:
+        offline.plan(path)
+    assert all(one.startswith(f"{path}: ") for one in raised.value.problems)
+    return [one.removeprefix(f"{path}: ") for one in raised.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("what", "name"), [("", ""), ("host", "alpha"), ("host", "beta"), ("fail", "alpha")]
+)
+def test_a_file_leads_to_moves(tmp_path: Path, what: str, name: str) -> None:
+    hosts = [*WHOLE["hosts"], {"name": "gamma", "used_bytes": 400e9, "max_bytes": 2000e9}]
+
+    (move,) = offline.plan(told(tmp_path, hosts=hosts), what, name).moves
+
+    assert ("align", 1, "alpha") == (move.job, move.number, move.source)
+
+
+def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
+    path = told(tmp_path, policy={"min_task_bytes": 70_000_000_000})
+
+    advice = offline.plan(path, "host", "alpha")
+
+    assert () == advice.moves
+    assert ["it has less than 70 GB"] == [one.reason for one in advice.rejected]
+
+
+@pytest.mark.parametrize(
+    ("state", "moves"),
+    [("IDLE", 1), ("queued-no-slot", 1), ("qw", 1), ("RUNNING", 0), ("levitating", 0)],
+)
+def test_a_state_that_nobody_knows_moves_nothing(tmp_path: Path, state: str, moves: int) -> None:
+    path = told(tmp_path, tasks=[TASK | {"state": state}])
+
+    assert moves == len(offline.plan(path, "host", "alpha").moves)
+
+
+def test_every_mistake_is_told_with_its_place_and_what_would_be_right(tmp_path: Path) -> None:
+    hosts = [{"name": "a", "slots": -1, "up": "yes"}, {"nmae": "b"}, {"name": "a"}]
+    tasks = [{"job": "align", "bytes": "big", "replicas": "alpha"}]
+
+    found = mistakes(tmp_path, now="noon", hosts=hosts, tasks=tasks, extra=1)
+
+    assert [
+        "extra: unknown; one of now, policy, hosts, jobs, tasks, recent would be right",
+        'now: "noon"; an ISO 8601 time with its zone, such as 2026-11-25T12:00:00+00:00 would be'
+        " right",
+        'hosts[0].up: "yes"; true or false would be right',
+        "hosts[0].slots: -1; a whole number, 0 or more would be right",
+        "hosts[1].nmae: unknown; one of name, kind, up, read_only, state, used_bytes, max_bytes,"
+        " slots, mean_active, zone would be right",
+        "hosts[1].name: missing; a name: 1 to 255 printable characters would be right",
+        "tasks[0].number: missing; a whole number, 0 or more would be right",
+        'tasks[0].bytes: "big"; a whole number, 0 or more would be right',
+        'tasks[0].replicas: "alpha"; a list of names would be right',
+        "hosts: a: twice; once would be right",
+    ] == found
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ({"tasks": 3}, "tasks: unknown key"),
+        (
+            {"disk_share": 2},
+            "policy: [rebalance] disk_share = 2: out of range; a number, 0.01 to 1",
+        ),
+        ([], "policy: []; a table would be right"),
+    ],
+)
+def test_a_wrong_rule_is_told(tmp_path: Path, policy: object, words: str) -> None:
+    (found,) = mistakes(tmp_path, policy=policy)
+
+    assert words in found
+
+
+def test_many_mistakes_are_counted(tmp_path: Path) -> None:
+    found = mistakes(tmp_path, jobs=[{"name": ""}] * 30)
+
+    assert "10 more are wrong" == found[-1]
+
+
+def test_a_name_that_the_file_does_not_have_is_told_with_those_that_it_has(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="hosts: no gamma; there are alpha, beta"):
+        offline.plan(told(tmp_path), "host", "gamma")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, '{"now": 1}'])
+def test_what_is_no_such_file_is_told(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "hosts.json"
+    path.write_text(text)
+
+    with pytest.raises((ParseError, ConfigError)):
+        offline.plan(str(path))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ParseError, match=r"hosts\.json: No such file"):
+        offline.plan(str(tmp_path / "hosts.json"))
