@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 
 from gridbridge.cli import output
+from gridbridge.cli.balancing.power import power
 from gridbridge.cli.options import CONFIG_FILE, JSON, or_later
 from gridbridge.cli.seeing.nodes import drain, explain, history, keep, status
 from gridbridge.cli.seeing.plot import plot
@@ -76,8 +77,8 @@ def rules(command: Command) -> Command:
 def balance() -> None:
     """Look at the site's own cluster as one that grows and shrinks with its queue.
 
-    Nothing is changed by these commands; drain and keep ask the balancer to, and tag is noted in
-    the cell.
+    Nothing is changed by most of these commands; drain and keep ask the balancer to, tag is noted
+    in the cell, and power --apply switches nodes of an OAR cluster.
 
     \b
     Example:
@@ -85,7 +86,7 @@ def balance() -> None:
     """
 
 
-for command in (plot, status, explain, drain, keep, history, tag):
+for command in (plot, status, explain, drain, keep, history, tag, power):
     balance.add_command(command)
 
 

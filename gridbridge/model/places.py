@@ -20,6 +20,7 @@ BALANCE_LOCK = f"{BALANCE_HOME}/balance.lock"  # held by gridbridge-balance whil
 BALANCE_PUBLISHED = f"{BALANCE_HOME}/published"
 BALANCE_STATS = f"{BALANCE_HOME}/balance-stats.csv"  # a row a round, of --dump-stats
 BALANCE_PLOTS = f"{BALANCE_HOME}/plots"
+BALANCE_WISHES = "/var/spool/gridbridge-power"  # what OAR wants of nodes' power
 BALANCE_ENDS = f"{BALANCE_HOME}/ends.json"  # what ended of late
 SPOOL = "/var/spool/gridbridge"
 CAMPAIGNS = f"{SPOOL}/campaigns"  # people's campaign files

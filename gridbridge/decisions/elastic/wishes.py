@@ -1,0 +1,37 @@
+"""Which of OAR's wishes hold: of each node the last one, unless it is too old to be meant still."""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
+
+from gridbridge.model.elastic.wishes import Note, Wish
+
+STALE_S = 3600.0  # OAR asks again, and has decided otherwise by then
+
+
+def wanted(notes: Iterable[Note], now_s: float) -> Mapping[str, Wish]:
+    """Return what is wanted of each node, by its name."""
+    found = dict[str, Wish]()
+    for note in sorted(notes, key=lambda one: (one.at_s, one.file)):
+        if now_s - note.at_s <= STALE_S:
+            found.update(dict.fromkeys(note.hosts, note.wish))
+    return found
+
+
+def left(notes: Iterable[Note], unsettled: Mapping[str, Wish], now_s: float) -> tuple[Note, ...]:
+    """Return the notes that stay, with the nodes of which nobody knows yet whether it was done.
+
+    A note whose node has a later one of another wish is done with: it would undo that one.
+    """
+    return tuple(_left(note, unsettled, now_s) for note in notes)
+
+
+def _left(note: Note, unsettled: Mapping[str, Wish], now_s: float) -> Note:
+    if now_s - note.at_s > STALE_S:
+        return replace(note, hosts=())
+    hosts = tuple(one for one in note.hosts if unsettled.get(one) is note.wish)
+    return replace(note, hosts=hosts)
+
+
+def unknown(wanted_: Mapping[str, Wish], known: Set[str]) -> tuple[str, ...]:
+    """Return the nodes that nobody here switches on and off."""
+    return tuple(sorted(wanted_.keys() - known))

@@ -1,0 +1,51 @@
+"""The folder in which OAR's hooks note wishes; only who may write there has a node switched."""
+
+import os
+import re
+from collections.abc import Iterator
+
+from gridbridge.errors import StateError
+from gridbridge.model.elastic.wishes import Note, Wish
+from gridbridge.shell import files
+
+NAME = re.compile(r"(wake|sleep)\.[A-Za-z0-9]{1,64}").fullmatch
+HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,253}").fullmatch
+MAX_BYTES = 1 << 20  # of a note
+
+
+def read(folder: str) -> tuple[Note, ...]:
+    """Return all notes; StateError when the folder or one of them can't be read."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise StateError(f"{folder}: {error.strerror}") from error
+    return tuple(_notes(folder, names))
+
+
+def _notes(folder: str, names: list[str]) -> Iterator[Note]:
+    for name in names:
+        if named := NAME(name):
+            try:
+                content, facts = files.read(f"{folder}/{name}", MAX_BYTES)
+            except FileNotFoundError:
+                continue
+            hosts = content.decode("ascii", "replace").split()
+            yield Note(
+                file=name,
+                at_s=facts.st_mtime,
+                wish=Wish(named[1]),
+                hosts=tuple(one for one in hosts if HOST(one)),
+            )
+
+
+def keep(folder: str, before: Note, after: Note) -> None:
+    """Have a note name what is left of it, as old as it was; an empty one goes. StateError."""
+    path = f"{folder}/{before.file}"
+    try:
+        if not after.hosts:
+            files.remove(path)
+        elif after.hosts != before.hosts:
+            files.replace(path, "".join(f"{one}\n" for one in after.hosts).encode())
+            os.utime(path, (before.at_s, before.at_s))
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error

@@ -1,0 +1,123 @@
+"""gridbridge balance power: what OAR's hooks noted is done, once, and by the last word."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.main import gridbridge
+from gridbridge.decisions.elastic.wishes import left, wanted
+from gridbridge.errors import StateError
+from gridbridge.model.elastic.wishes import Note, Wish
+from tests.batch.test_power_hooks import call
+
+SWITCH = """#!/bin/sh
+case $2 in
+    n8) exit 75 ;;
+    n9) exit 1 ;;
+esac
+echo "$1 $2" >>{log}
+"""
+
+
+class Rack:
+    """A site with three nodes that are switched by a program, and the folder of the hooks."""
+
+    def __init__(self, folder: Path) -> None:
+        self.spool, self.log, self.config = folder / "wishes", folder / "log", folder / "conf.toml"
+        self.spool.mkdir()
+        program = folder / "switch"
+        program.write_text(SWITCH.format(log=self.log))
+        program.chmod(0o755)
+        powered = "".join(f'[power.{name}]\nprovider = "rack"\n' for name in ("n1", "n8", "n9"))
+        self.config.write_text(
+            '[site]\ncluster = "gamma"\n[cluster.gamma]\nkind = "oar"\n[provider.rack]\n'
+            f'kind = "power"\nway = "command"\nprogram = "{program}"\n{powered}'
+        )
+        self.config.chmod(0o600)
+
+    def asks(self, hook: str, names: str, at_s: int) -> None:
+        """Have OAR call a hook at some moment."""
+        before = set(self.spool.iterdir())
+        assert call(hook, self.spool, names.encode()) == 0
+        (new,) = set(self.spool.iterdir()) - before
+        now = new.stat().st_mtime
+        os.utime(new, (now + at_s, now + at_s))
+
+    def settle(self, *options: str) -> Result:
+        """Do what is wanted."""
+        asked = ("balance", "power", "--folder", str(self.spool), "--config", str(self.config))
+        return CliRunner().invoke(gridbridge, [*asked, *options])
+
+    def done(self) -> list[str]:
+        """Return what the program was asked for."""
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+
+@pytest.fixture
+def rack(tmp_path: Path) -> Rack:
+    """Return a rack."""
+    return Rack(tmp_path)
+
+
+def test_the_last_wish_about_a_node_is_done_and_no_note_stays(rack: Rack) -> None:
+    rack.asks("sleep", "n1", -20)
+    rack.asks("wake-up", "n1", -10)
+    told = rack.settle()
+    before = rack.done()
+    done = rack.settle("--apply")
+    again = rack.settle("--apply")
+
+    assert (told.output, before) == ("n1: wake\n", [])
+    assert (done.exit_code, done.output, rack.done()) == (0, "n1: wake\n", ["on n1"])
+    assert (again.exit_code, again.output, list(rack.spool.iterdir())) == (0, "", [])
+
+
+def test_what_may_work_later_stays_and_does_not_undo_what_came_after(rack: Rack) -> None:
+    rack.asks("wake-up", "n1 n8", -20)
+    first = rack.settle("--apply")
+    rack.asks("sleep", "n1", -10)
+    second = rack.settle("--apply")
+
+    assert (first.exit_code, second.exit_code) == (75, 75)
+    assert rack.done() == ["on n1", "off n1"]
+    assert [one.read_text() for one in rack.spool.iterdir()] == ["n8\n"]
+
+
+def test_what_can_not_be_done_is_told_once(rack: Rack) -> None:
+    """A node of which nobody knows how it is switched, and one whose program refuses."""
+    rack.asks("sleep", "n7 n9", -1)
+    done = rack.settle("--apply", "--json")
+    told = {one["host"]: one["why"] for one in json.loads(done.output)}
+
+    assert done.exit_code == 1
+    assert told["n7"] == "nobody switches it; [power.n7] would"
+    assert "exit status 1" in told["n9"]
+    assert list(rack.spool.iterdir()) == []
+
+
+def test_an_old_wish_is_forgotten(rack: Rack) -> None:
+    rack.asks("sleep", "n1", -4000)
+    done = rack.settle("--apply")
+
+    assert (done.output, rack.done(), list(rack.spool.iterdir())) == ("", [], [])
+
+
+def test_a_folder_that_is_not_there_is_told(rack: Rack) -> None:
+    rack.spool.rmdir()
+    done = rack.settle("--apply")
+
+    assert isinstance(done.exception, StateError)
+    assert str(done.exception) == f"{rack.spool}: No such file or directory"
+
+
+def test_notes_of_one_moment_are_taken_in_the_order_of_their_names() -> None:
+    notes = tuple(
+        Note(file=file, at_s=5.0, wish=wish, hosts=("n1",))
+        for file, wish in (("wake.b", Wish.WAKE), ("sleep.a", Wish.SLEEP))
+    )
+
+    assert wanted(notes, 6.0) == {"n1": Wish.WAKE}
+    assert [one.hosts for one in left(notes, {"n1": Wish.WAKE}, 6.0)] == [("n1",), ()]
