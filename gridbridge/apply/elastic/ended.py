@@ -4,7 +4,8 @@ import os
 from datetime import datetime
 
 from gridbridge.batch.gridengine.accounting import read_ends
-from gridbridge.model.elastic.seeing import Ends, together
+from gridbridge.model.accounting import Place
+from gridbridge.model.elastic.seeing import Ends, learnt, together
 from gridbridge.shell import follow
 
 STEPS = 32  # of 8 MiB, a round: three seconds of work, the first time
@@ -19,8 +20,17 @@ def read_on(path: str, ends: Ends, now: datetime) -> Ends:
         return ends
     for _ in range(STEPS):
         step = follow.read_on(path, ends.place, now.timestamp())
-        minutes = together((*ends.minutes, *read_ends(step.lines)))
-        ends = Ends(place=step.place, minutes=minutes)
+        ends = _with(ends, step.lines, step.place)
         if not step.is_more:
             break
     return ends
+
+
+def _with(ends: Ends, lines: bytes, place: Place) -> Ends:
+    """Return the ends with those of further lines."""
+    found = tuple(read_ends(lines))
+    return Ends(
+        place=place,
+        minutes=together((*ends.minutes, *(one for one, _, _ in found))),
+        runs=learnt(ends.runs, ((owner, name, one.run_s) for one, owner, name in found)),
+    )

@@ -125,11 +125,11 @@ def read_tasks(data: bytes, arrays: Sequence[AskedArray]) -> Iterator[Accounting
                 yield _record(_line(":".join(fields)), UTC)
 
 
-def read_ends(data: bytes) -> Iterator[Ended]:
-    """Read when tasks ended from lines of the file, each with its times; the rest is passed over.
+def read_ends(data: bytes) -> Iterator[tuple[Ended, str, str]]:
+    """Read when tasks ended from lines of the file, each with its owner and its job's name.
 
-    That is what never started, what was put back to run again, and what is a part of a parallel
-    task, besides what can't be read.
+    The rest is passed over: what never started, what was put back to run again, what is a part of
+    a parallel task, and what can't be read.
     """
     for line in data.splitlines():
         fields = line.split(b":")
@@ -138,12 +138,17 @@ def read_ends(data: bytes) -> Iterator[Ended]:
         with suppress(ValueError):
             submitted, started, ended, failed = map(int, fields[_TIMES])
             if 0 < submitted <= started <= ended < _LATEST_S and failed not in RESCHEDULED:
-                yield Ended(
+                times = Ended(
                     minute=ended // 60,
                     tasks=1,
                     run_s=float(ended - started),
                     wait_s=float(started - submitted),
                 )
+                yield times, _text(fields, "owner"), _text(fields, "jobname")
+
+
+def _text(fields: list[bytes], name: str) -> str:
+    return fields[_POSITIONS[name]].decode("utf-8", "replace")
 
 
 def _whose(fields: list[str]) -> tuple[str, str]:

@@ -33,6 +33,9 @@ class Situation:
     eligible_since: Mapping[int, datetime] = field(default_factory=dict)  # when a job could start
     runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)  # s, by owner and name
     elsewhere: Mapping[str, float] = field(default_factory=dict)  # s until a transfer queue starts
+    elsewhere_free: Mapping[str, int] = field(
+        default_factory=dict
+    )  # slots; without: as many as ever
     failed: Mapping[str, datetime] = field(default_factory=dict)  # pools that had no capacity
     spent: float = 0.0  # this month
     local: datetime | None = None  # the moment in the zone where the site is; None: it is now's

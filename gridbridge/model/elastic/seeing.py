@@ -7,6 +7,8 @@ from datetime import datetime
 from gridbridge.model.accounting import Place
 
 BEGINNING = Place()
+COUNTED, OLD_SHARE = 100, 0.5  # after so many runs those before count half
+MOST_NAMES = 2000  # of jobs, with their owners
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +36,27 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """How long the tasks of jobs of one owner and name took, as far as that counts still."""
+
+    owner: str
+    name: str
+    tasks: float = 0.0
+    run_s: float = 0.0  # of them together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
     """The tasks that ended of late, and how far the accounting file was read for them."""
 
     place: Place = BEGINNING
     minutes: tuple[Ended, ...] = ()  # in their order
+    runs: tuple[Runs, ...] = ()  # those that ended last come last
+
+    @property
+    def runtimes(self) -> dict[tuple[str, str], float]:
+        """How long a task of an owner and a job's name usually takes, in seconds."""
+        return {(one.owner, one.name): one.run_s / one.tasks for one in self.runs}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +115,24 @@ class ShownBalance:
 def minute_of(at: datetime) -> int:
     """Return the minute that a moment is in."""
     return int(at.timestamp() // 60)
+
+
+def learnt(known: Iterable[Runs], ended: Iterable[tuple[str, str, float]]) -> tuple[Runs, ...]:
+    """Return runs with further ones, told by owner, name and seconds.
+
+    The last hundred count more than all before, and the names that ended longest ago are forgotten.
+    """
+    found = {(one.owner, one.name): one for one in known}
+    for owner, name, run_s in ended:
+        one = found.pop((owner, name), Runs(owner=owner, name=name))
+        share = OLD_SHARE if one.tasks >= COUNTED else 1.0
+        found[owner, name] = Runs(
+            owner=owner,
+            name=name,
+            tasks=one.tasks * share + 1.0,
+            run_s=one.run_s * share + run_s,
+        )
+    return tuple(found.values())[-MOST_NAMES:]
 
 
 def together(minutes: Iterable[Ended]) -> tuple[Ended, ...]:

@@ -1,22 +1,56 @@
 """What a round looks at: a cell as it is, or as somebody saved it."""
 
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from gridbridge.apply.elastic import cells
 from gridbridge.errors import OutputError
 from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.places import BALANCE_ENDS, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.state.elastic import saved
+from gridbridge.model.shown import ShownCluster
+from gridbridge.state import shown
+from gridbridge.state.elastic import ends, saved
+
+STARTS_S = 30.0  # a transferred job: two cycles of home's scheduler, and one there
+LATELY = timedelta(seconds=60)
 
 
-def look(policy: Policy, now: datetime) -> Situation:
+def look(
+    policy: Policy, now: datetime, kept: str = BALANCE_ENDS, published: str = PUBLISHED
+) -> Situation:
     """Return the site's own cluster as it is now; NotSeen when it does not tell.
 
-    Prices and schedules go by the zone of this machine.
+    Prices and schedules go by the zone of this machine. What the balancer knows of run times, and
+    what the poller publishes of other clusters, is taken as far as it can be read.
     """
     seen = cells.situation(*cells.printed(policy, now), where=policy.site.cluster)
-    return replace(seen, local=now.astimezone())
+    sooner = list(_elsewhere(policy, seen, published))
+    return replace(
+        seen,
+        local=now.astimezone(),
+        runtimes=ends.read(kept).runtimes,
+        elsewhere={queue: STARTS_S for queue, _ in sooner},
+        elsewhere_free=dict(sooner),
+    )
+
+
+def _elsewhere(policy: Policy, seen: Situation, folder: str) -> Iterator[tuple[str, int]]:
+    """Return the transfer queues that would start a task at once, with the slots that are free.
+
+    That is what the poller knows of their clusters, if it knows it since a minute at most.
+    """
+    for name, queue in policy.queues.items():
+        here = sum(one.free for one in seen.cell.instances if one.queue == name and one.is_usable)
+        there = shown.read(f"{folder}/{shown.CLUSTERS}/{queue.cluster}.json", ShownCluster)
+        if here and there and _is_open(there, seen.now):
+            yield name, min(here, there.free_slots or 0)
+
+
+def _is_open(there: ShownCluster, now: datetime) -> bool:
+    is_known = there.taken_at is not None and abs(now - there.taken_at) <= LATELY
+    return is_known and not there.trouble and there.pending == 0 and bool(there.free_slots)
 
 
 def look_at(folder: str) -> Situation:

@@ -305,6 +305,18 @@ def test_a_transfer_queue_that_starts_it_sooner_is_preferred(wait_s: float, expe
     assert (expected, 1) == (plan(seen).add, plan(bound).add)
 
 
+@pytest.mark.parametrize(("free", "expected"), [(0, 2), (1, 2), (2, 1), (6, 0)])
+def test_a_transfer_queue_takes_as_many_tasks_as_it_has_free_slots(
+    free: int, expected: int
+) -> None:
+    """The rest gets nodes of four slots each."""
+    wait = [waiting(60, tasks=6)]
+    seen = cell(*full(MASTER), wait=wait, elsewhere={"far": 60.0}, elsewhere_free={"far": free})
+
+    assert plan(seen).add == expected
+    assert plan(replace(seen, elsewhere_free={})).add == 0
+
+
 def test_slots_and_nodes_are_kept_spare() -> None:
     assert plan(cell(*full(MASTER)), spare_slots=5).add == 2
     assert plan(cell(instance(MASTER, (1,))), spare_nodes=2).add == 2

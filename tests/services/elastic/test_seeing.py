@@ -12,7 +12,7 @@ import pytest
 
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.elastic.plan import Situation
-from gridbridge.model.elastic.seeing import Statistics
+from gridbridge.model.elastic.seeing import Statistics, learnt
 from gridbridge.services.elastic import looking
 from gridbridge.services.elastic.seeing import Seeing, accounting_of, note
 from gridbridge.state.elastic import rows, saved
@@ -173,6 +173,30 @@ def test_a_kept_file_that_is_damaged_is_made_anew(cell: Round) -> None:
 
     assert cell.note().duration_s == 40
     assert read(str(cell.kept)).place.offset == len(record(5, 40))
+
+
+def test_how_long_tasks_of_a_name_take_is_learnt(cell: Round) -> None:
+    """Over rounds; of many runs those of late count more."""
+    cell.add(record(9, 10), record(8, 30))
+    cell.note()
+    first = read(str(cell.kept)).runtimes
+    cell.add(record(5, 80))
+    cell.note()
+    second = read(str(cell.kept)).runtimes
+    cell.add(*(record(4, 40) for _ in range(100)), *(record(3, 400) for _ in range(60)))
+    cell.note()
+
+    (whose,) = first
+    assert (whose[0], first[whose], second[whose]) == ("alice", 20.0, 40.0)
+    plain = (10 + 30 + 80 + 100 * 40 + 60 * 400) / 163
+    assert plain + 50 < read(str(cell.kept)).runtimes[whose] < 400
+
+
+def test_names_that_ended_long_ago_are_forgotten() -> None:
+    many = [("alice", f"job{number}", 1.0) for number in range(3000)]
+    found = learnt(learnt((), [("bob", "old", 5.0), *many]), [("alice", "job10", 1.0)])
+
+    assert (len(found), found[-1].name, found[0].name) == (2000, "job10", "job1001")
 
 
 def test_what_is_kept_stays_small(cell: Round) -> None:

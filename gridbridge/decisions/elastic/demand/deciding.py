@@ -202,12 +202,14 @@ def _patient(
             told = replace(figures, backlog_s=backlog)
             return replace(plan, verdict=Verdict.SOON, figures=told), []
     rest = list[tuple[Claim, int]]()
+    there = ends.Elsewhere(scene.seen.elsewhere, scene.seen.elsewhere_free)
     for claim, tasks in ripe:
-        found = ends.sooner(claim, scene.seen.elsewhere, figures.boot_s)
-        if found is None:
-            rest.append((claim, tasks))
-            continue
-        figures = replace(figures, elsewhere=found[0], elsewhere_s=found[1])
+        found = there.sooner(claim, figures.boot_s)
+        taken = there.take(found[0], claim, tasks) if found else 0
+        if taken < tasks:
+            rest.append((claim, tasks - taken))
+        if found and taken:
+            figures = replace(figures, elsewhere=found[0], elsewhere_s=found[1])
     verdict = Verdict.ELSEWHERE if ripe and not rest else plan.verdict
     return replace(plan, figures=figures, verdict=verdict), rest
 

@@ -23,13 +23,37 @@ def backlog_s(
     return total / slots if slots else None
 
 
-def sooner(claim: Claim, elsewhere: Mapping[str, float], boot_s: float) -> tuple[str, float] | None:
-    """Return the transfer queue that starts a task the soonest, if sooner than a new node would."""
-    open_to = {name: wait_s for name, wait_s in elsewhere.items() if _is_asked(claim, name)}
-    if not open_to:
-        return None
-    name = min(open_to, key=lambda one: (open_to[one], one))
-    return (name, open_to[name]) if open_to[name] < boot_s else None
+class Elsewhere:
+    """Transfer queues, how soon each starts a task, and how many slots it can fill."""
+
+    def __init__(self, waits_s: Mapping[str, float], free: Mapping[str, int]) -> None:
+        self._waits_s = waits_s
+        self._free = dict(free)  # of those that tell
+
+    def sooner(self, claim: Claim, boot_s: float) -> tuple[str, float] | None:
+        """Return the queue that starts a task the soonest, if sooner than a new node would."""
+        each = _slots(claim)
+        open_to = {
+            name: wait_s
+            for name, wait_s in self._waits_s.items()
+            if _is_asked(claim, name) and self._free.get(name, each) >= each
+        }
+        if not open_to:
+            return None
+        name = min(open_to, key=lambda one: (open_to[one], one))
+        return (name, open_to[name]) if open_to[name] < boot_s else None
+
+    def take(self, queue: str, claim: Claim, tasks: int) -> int:
+        """Return how many of these tasks a queue can start, and count their slots as taken."""
+        if queue not in self._free:
+            return tasks
+        taken = min(tasks, self._free[queue] // _slots(claim))
+        self._free[queue] -= taken * _slots(claim)
+        return taken
+
+
+def _slots(claim: Claim) -> int:
+    return max(1, claim.need.slots * claim.need.pieces)
 
 
 def _is_asked(claim: Claim, queue: str) -> bool:
