@@ -4,7 +4,9 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -43,6 +45,7 @@ provider = "rental"
 slots = 2
 boot_s = 5.0
 """
+QUIET = ("-b", "y", "-o", "/dev/null", "-j", "y")
 RENT = f'#!/bin/sh\nGRIDLAB_TOKEN={HOME}/test.token exec /opt/gridlab/power-node "$@"\n'
 SET_UP = f"""set -e
 getent passwd gridbridge-admin || useradd -r -m -d {HOME} -s /bin/sh gridbridge-admin
@@ -132,7 +135,7 @@ def comes(grid: Grid, state: str) -> None:
 
 def submit(grid: Grid, tasks: int, seconds: int) -> str:
     """Submit tasks to alpha's queue."""
-    words = ("-q", "all.q", "-t", f"1-{tasks}", "-b", "y", "-o", "/dev/null", "-j", "y")
+    words = ("-q", "all.q", "-t", f"1-{tasks}", *QUIET)
     return grid.submit(*words, "sleep", str(seconds)).partition(".")[0]
 
 
@@ -185,3 +188,60 @@ def test_nodes_of_others_stay_whatever_they_are_called(acting: Grid) -> None:
     assert 2 == len(before)
     assert before == machines(acting)
     assert {} == nodes(acting)
+
+
+RACES = 100
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_a_task_that_lands_while_its_node_is_removed_is_never_killed(acting: Grid) -> None:
+    """A hundred times it is sent at another moment of the round: it runs to its end, or waits."""
+    took_s = 2.0  # a round that removes a node; learnt from each
+    landed = 0
+    for race in range(RACES):
+        (name,) = _one_node(acting)
+        with ThreadPoolExecutor(1) as thread:
+            began = time.monotonic()
+            round_of = thread.submit(_shrink, acting)
+            time.sleep(took_s * (race % 10) / 10)  # the moment of the race, and no wait for it
+            sent = ("qsub", "-terse", "-q", f"all.q@{name}", *QUIET, "sleep", "3")
+            job = acting.on(HOST, *sent, user="alice").out.strip()
+            round_of.result()
+        took_s = max(1.0, time.monotonic() - began)
+        landed += bool(job) and _ran_or_waits(acting, job)  # none: its queue was gone
+
+    assert 0 < landed < RACES  # else the moments were all too early, or all too late
+
+
+def _one_node(grid: Grid) -> list[str]:
+    """Have the one node that there is beside the least be ready, and return its name."""
+
+    def is_ready() -> bool:
+        grid.on(HOST, BALANCE, "--config", KEPT, "--apply", "-n", "4")
+        return list(nodes(grid).values()) == ["ready"]
+
+    grid.until(is_ready, "a node to be ready", 90)
+    return list(nodes(grid))
+
+
+def _shrink(grid: Grid) -> None:
+    """Do rounds until the node is gone, or is kept because something runs there."""
+    for _ in range(3):
+        round_(grid)
+
+
+def _ran_or_waits(grid: Grid, job: str) -> bool:
+    """Say whether a job ran, to its end; one that waits for a host that is gone is deleted."""
+
+    def is_settled() -> str:
+        state = grid.states("alpha").get(job, "")
+        return "waits" if state == "qw" else "ran" if not state and grid.records(job) else ""
+
+    if grid.until(is_settled, "the task to end or to wait", 60) == "waits":
+        grid.cell("alpha", "qdel", job, user="root")
+        grid.until(lambda: job not in grid.states("alpha"), "the job to be gone")
+        return False
+    (record,) = grid.records(job)
+    assert ("0", "0") == (record["failed"].split()[0], record["exit_status"].split()[0]), record
+    return True
