@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -73,13 +74,22 @@ def acting(grid: Grid) -> Iterator[Grid]:
     """Return the lab with a balancer's account, and with a file by which it acts."""
     if grid.on(HOST, "test", "-x", BALANCE).status != 0:
         pytest.skip("no gridbridge-balance is installed in the lab")
+    with balanced(grid):
+        yield grid
+
+
+@contextmanager
+def balanced(grid: Grid) -> Iterator[None]:
+    """Have the account, its rights and the file."""
     grid.sh(HOST, SET_UP)
     grid.on(HOST, "tee", "/usr/local/bin/balance-test-rent", stdin=RENT)
     grid.sh(HOST, "chmod 755 /usr/local/bin/balance-test-rent")
     told = re.sub(OURS, "", grid.sh(HOST, f"cat {TOML}")).rstrip("\n") + "\n" + SECTIONS
     grid.on(HOST, "tee", KEPT, stdin=told)
-    yield grid
-    grid.sh(HOST, f"rm -f {KEPT} /etc/sudoers.d/balance-test")
+    try:
+        yield
+    finally:
+        grid.sh(HOST, f"rm -f {KEPT} /etc/sudoers.d/balance-test")
 
 
 @pytest.fixture(autouse=True)
