@@ -92,10 +92,11 @@ bench: lab ## what a transfer and a campaign cost, in the lab; fails when a targ
 	$(BIN)/python -m bench.elastic_replay --json .build/elastic_replay.json; replay=$$?; \
 	$(BIN)/python -m bench.elastic --json .build/elastic.json; elastic=$$?; \
 	$(BIN)/python -m bench.join --json .build/join.json; join=$$?; \
+	$(BIN)/python -m bench.rebalance --json .build/rebalance.json; rebalance=$$?; \
 	$(BIN)/python -m bench.qstat_parse; parse=$$?; \
 	$(BIN)/python -m bench.accounting --json .build/accounting.json; accounting=$$?; \
 	$(BIN)/python -m bench.campaign --json .build/campaign.json brought cycle ended held noted sent injected asked harvest; campaign=$$?; \
-	$(BIN)/python -m bench.transfer --json .build/figures.json && [ $$simulation$$replay$$elastic$$join$$parse$$accounting$$campaign = 0000000 ]
+	$(BIN)/python -m bench.transfer --json .build/figures.json && [ $$simulation$$replay$$elastic$$join$$rebalance$$parse$$accounting$$campaign = 00000000 ]
 
 format: $(VENV)/ready
 	$(BIN)/ruff format $(wildcard $(SOURCES))

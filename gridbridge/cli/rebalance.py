@@ -24,25 +24,32 @@ def rebalance() -> None:
 @click.argument("what", required=False, type=click.Choice(offline.WHAT))
 @click.argument("name", required=False, metavar="[NAME]")
 @click.option("--from", "path", required=True, metavar="FILE", help="Decide about this file.")
+@click.option("--plot", "picture", metavar="FILE", help="Draw the hosts before and after: .png ...")
 @JSON
-def plan(what: str | None, name: str | None, path: str, is_json: bool) -> None:
+def plan(what: str | None, name: str | None, path: str, picture: str | None, is_json: bool) -> None:
     """Say what would be moved, and what not, and why; nothing is done.
 
     Without a word it is what a round does by itself: what failed first, then the lightest and the
     heaviest host, then a job. `host NAME` evens one host out; `job NAME` repairs a job, and only a
     whole one is spread evenly; `fail NAME` takes everything from a host.
-    The file is described on the page about rebalancing.
+    The file is described on the page about rebalancing. --plot draws the disk and the load of
+    every host as they are, and as they would be.
     Exit status: 0 also when nothing is to be moved, 2 for a wrong option or file.
 
     \b
     Example:
       gridbridge rebalance plan --from hosts.json
       gridbridge rebalance plan host h17 --from hosts.json --json
-      gridbridge rebalance plan fail h17 --from hosts.json
+      gridbridge rebalance plan fail h17 --from hosts.json --plot h17.png
     """
     if what and not name:
         raise click.UsageError(f"{what}: which one? give its name")
-    advice = offline.plan(path, what or "", name or "")
+    planned = offline.plan(path, what or "", name or "")
+    advice = planned.advice
+    if picture:
+        from gridbridge.cli.plots import rebalance as plots  # half a second
+
+        plots.draw(planned.loads, advice.sentence, picture)
     if is_json:
         output.as_json(plain(advice))
         return

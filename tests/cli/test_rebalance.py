@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
+from gridbridge.errors import OutputError
 
 GIVEN = {
     "now": "2026-11-25T12:00:00+00:00",
@@ -40,7 +41,7 @@ def test_it_tells_moves_and_reasons_as_lines(path: str) -> None:
     done = plan("host", "alpha", "--from", path)
 
     assert done.output.splitlines() == [
-        "alpha is full of copies (85% of its disk used, 51% in the mean): 1 copy to beta and"
+        "alpha is full of copies (91% of its disk used, 51% in the mean): 1 copy to beta and"
         " 1 copy removed",
         "  gone 7 (live) from alpha removed".replace("(live)", "(delete)"),
         "  align 1 (live) from alpha to beta",
@@ -74,3 +75,22 @@ def test_wrong_words_are_usage(path: str, words: tuple[str, ...], told: str) -> 
 
     assert done.exit_code == 2
     assert told in done.output
+
+
+def test_hosts_are_drawn_as_they_are_and_as_they_would_be(path: str, tmp_path: Path) -> None:
+    picture = tmp_path / "hosts.png"
+    done = plan("host", "alpha", "--from", path, "--plot", str(picture))
+
+    assert done.exit_code == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size > 5000
+
+
+@pytest.mark.parametrize("name", ["hosts.nosuch", "nowhere/hosts.png"])
+def test_a_picture_that_can_not_be_written_is_one_line(
+    path: str, tmp_path: Path, name: str
+) -> None:
+    done = plan("--from", path, "--plot", str(tmp_path / name))
+
+    assert isinstance(done.exception, OutputError)
+    assert str(done.exception).startswith(f"{tmp_path / name}: ")

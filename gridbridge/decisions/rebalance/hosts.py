@@ -30,17 +30,18 @@ def plan_host(snapshot: Snapshot, name: str, rules: Rebalance) -> Advice:
     draft = Draft(board, rules.tasks_per_round, rules.bytes_per_round)
     if why := _why_none(host):
         return draft.advice(f"{name} {why}: nothing is moved")
+    disk = board.disk(host)
     _remove_orphans(draft, host)
     if _is_heavy(board, host):
         _push_off(draft, host)
-        return draft.advice(_sentence(draft, host, "is full of copies"))
+        return draft.advice(_sentence(draft, host, disk, "is full of copies"))
     if board.is_disk_light(host):
         _pull_onto(draft, host)
         if draft.moves:
-            return draft.advice(_sentence(draft, host, "has room"))
+            return draft.advice(_sentence(draft, host, disk, "has room"))
     for job in _active(board):
         even_out(draft, host, job)
-    return draft.advice(_sentence(draft, host, "is like the others by its disk"))
+    return draft.advice(_sentence(draft, host, disk, "is like the others by its disk"))
 
 
 def even_out(draft: Draft, host: Host, job: Job) -> None:
@@ -203,7 +204,8 @@ def _active(board: Board) -> list[Job]:
     )
 
 
-def _sentence(draft: Draft, host: Host, what: str) -> str:
-    board = draft.board
-    used = f"{board.disk(host):.0%} of its disk used, {board.mean_disk(host.kind):.0%} in the mean"
+def _sentence(draft: Draft, host: Host, disk: float, what: str) -> str:
+    """Say what a host was like before the moves, and what is moved."""
+    mean = draft.board.mean_disk(host.kind)
+    used = f"{disk:.0%} of its disk used, {mean:.0%} in the mean"
     return f"{host.name} {what} ({used}): {told(draft.moves, 'nothing is moved')}"

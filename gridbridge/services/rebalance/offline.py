@@ -1,6 +1,7 @@
 """What would be moved of the hosts, jobs and tasks that a file tells of."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from gridbridge.config.rebalance import SECTION
@@ -8,7 +9,9 @@ from gridbridge.decisions.rebalance.auto import plan as plan_round
 from gridbridge.decisions.rebalance.failing import plan_fail
 from gridbridge.decisions.rebalance.hosts import plan_host
 from gridbridge.decisions.rebalance.jobs import plan_job
+from gridbridge.decisions.rebalance.loads import loads
 from gridbridge.errors import ConfigError
+from gridbridge.model.rebalance.loads import Load
 from gridbridge.model.rebalance.moves import Advice
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import Snapshot
@@ -18,16 +21,35 @@ WHAT = ("host", "job", "fail")
 NEAR = 5  # names that are told where one is not known
 
 
-def plan(path: str, what: str = "", name: str = "") -> Advice:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What is advised, and from what."""
+
+    snapshot: Snapshot
+    rules: Rebalance
+    advice: Advice
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """Every host as it is, and as it would be."""
+        return loads(self.snapshot, self.rules, self.advice)
+
+
+def plan(path: str, what: str = "", name: str = "") -> Planned:
     """Decide about a file: a round, or what a host or a job needs, or what leaves a failed host.
 
     Raises ParseError for what is no JSON, and ConfigError with a line for each thing that is wrong.
     """
     snapshot, policy = saved.read(path)
     rules = _rules(path, policy)
+    if what:
+        _require(path, snapshot, what, name)
+    return Planned(snapshot=snapshot, rules=rules, advice=_advice(snapshot, rules, what, name))
+
+
+def _advice(snapshot: Snapshot, rules: Rebalance, what: str, name: str) -> Advice:
     if not what:
         return plan_round(snapshot, rules)
-    _require(path, snapshot, what, name)
     if what == "job":
         return plan_job(snapshot, name, rules)
     return (plan_host if what == "host" else plan_fail)(snapshot, name, rules)

@@ -44,7 +44,7 @@ def mistakes(folder: Path, **more: object) -> list[str]:
 def test_a_file_leads_to_moves(tmp_path: Path, what: str, name: str) -> None:
     hosts = [*WHOLE["hosts"], {"name": "gamma", "used_bytes": 400e9, "max_bytes": 2000e9}]
 
-    (move,) = offline.plan(told(tmp_path, hosts=hosts), what, name).moves
+    (move,) = offline.plan(told(tmp_path, hosts=hosts), what, name).advice.moves
 
     assert ("align", 1, "alpha") == (move.job, move.number, move.source)
 
@@ -52,7 +52,7 @@ def test_a_file_leads_to_moves(tmp_path: Path, what: str, name: str) -> None:
 def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
     path = told(tmp_path, policy={"min_task_bytes": 70_000_000_000})
 
-    advice = offline.plan(path, "host", "alpha")
+    advice = offline.plan(path, "host", "alpha").advice
 
     assert () == advice.moves
     assert ["it has less than 70 GB"] == [one.reason for one in advice.rejected]
@@ -65,7 +65,7 @@ def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
 def test_a_state_that_nobody_knows_moves_nothing(tmp_path: Path, state: str, moves: int) -> None:
     path = told(tmp_path, tasks=[TASK | {"state": state}])
 
-    assert moves == len(offline.plan(path, "host", "alpha").moves)
+    assert moves == len(offline.plan(path, "host", "alpha").advice.moves)
 
 
 def test_every_mistake_is_told_with_its_place_and_what_would_be_right(tmp_path: Path) -> None:
@@ -130,3 +130,14 @@ def test_what_is_no_such_file_is_told(tmp_path: Path, text: str) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ParseError, match=r"hosts\.json: No such file"):
         offline.plan(str(tmp_path / "hosts.json"))
+
+
+def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
+    """What leaves alpha is at beta then; what is advised does not change what was."""
+    alpha, beta = offline.plan(told(tmp_path), "host", "alpha").loads
+
+    assert ("alpha", "beta") == (alpha.host, beta.host)
+    assert alpha.disk > alpha.disk_after > beta.disk_after > beta.disk
+    assert alpha.score > alpha.score_after
+    moved = (alpha.disk - alpha.disk_after, beta.disk_after - beta.disk)
+    assert moved[0] == pytest.approx(moved[1])

@@ -1,0 +1,28 @@
+"""How loaded hosts are, and how they would be after what is advised."""
+
+from gridbridge.decisions.rebalance.board import Board
+from gridbridge.model.rebalance.loads import Load
+from gridbridge.model.rebalance.moves import Advice
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.snapshot import Snapshot
+
+
+def loads(snapshot: Snapshot, rules: Rebalance, advice: Advice) -> tuple[Load, ...]:
+    """Return every host, by kind and name."""
+    board = Board(snapshot, rules)
+    hosts = sorted(snapshot.hosts, key=lambda one: (one.kind, one.name))
+    before = [(board.disk(host), board.score(host)) for host in hosts]
+    wanted = {(move.job, move.number) for move in advice.moves}
+    tasks = {task.key: task for task in snapshot.tasks if task.key in wanted}
+    for move in advice.moves:
+        board.move(move, tasks[move.job, move.number])
+    return tuple(
+        Load(
+            host=host.name,
+            disk=disk,
+            score=score,
+            disk_after=board.disk(host),
+            score_after=board.score(host),
+        )
+        for host, (disk, score) in zip(hosts, before, strict=True)
+    )
