@@ -127,7 +127,7 @@ class Board:
         is_told = host.state == HostState.DISK_FULL
         return host.max_bytes > 0 and (is_told or self.free(host) <= self.rules.full_free_bytes)
 
-    def move(self, move: Move, task: Task) -> None:
+    def take(self, move: Move, task: Task) -> None:
         """Take a move as done."""
         now = self.task(task)
         self._moved[now.key] = moved(now, move)

@@ -59,7 +59,7 @@ class Draft:
     def add(self, kind: MoveKind, task: Task, source: str, target: str = "") -> None:
         """Advise a move, and take it as done."""
         move = Move(kind=kind, job=task.job, number=task.number, source=source, target=target)
-        self.board.move(move, task)
+        self.board.take(move, task)
         self._moves.append(move)
         self._keys.add(task.key)
         if kind == MoveKind.DELETE:

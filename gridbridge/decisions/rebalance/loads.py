@@ -15,7 +15,7 @@ def loads(snapshot: Snapshot, rules: Rebalance, advice: Advice) -> tuple[Load, .
     wanted = {(move.job, move.number) for move in advice.moves}
     tasks = {task.key: task for task in snapshot.tasks if task.key in wanted}
     for move in advice.moves:
-        board.move(move, tasks[move.job, move.number])
+        board.take(move, tasks[move.job, move.number])
     return tuple(
         Load(
             host=host.name,
