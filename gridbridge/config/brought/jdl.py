@@ -64,12 +64,14 @@ def load(
     type_: Type = Type.DEFAULT,
     folder: str = ".",
     parameters: tuple[str, ...] = (),
+    known: tuple[str, ...] = (),
 ) -> Said:
     """Read a JDL; ConfigError tells everything that is wrong with it.
 
-    Its `param_file` is looked up from `folder`; it has none where the parameters are given.
+    Its `param_file` is looked up from `folder`; it has none where the parameters are given. Other
+    clusters than those that are known are wrong; where none is, any may be there.
     """
-    return Reader(path, text, folder).read(type_, parameters)
+    return Reader(path, text, folder, known=known).read(type_, parameters)
 
 
 @dataclass(slots=True)
@@ -83,6 +85,7 @@ class Reader:
     warnings: list[str] = field(default_factory=list)
     lines: Lines | None = None
     is_typed: bool = False  # without a JDL: nothing in it is CiGri's
+    known: tuple[str, ...] = ()  # the site's clusters; none: nobody knows them here
 
     def read(self, type_: Type, parameters: tuple[str, ...] = ()) -> Said:
         """Read all of it, then tell what is wrong."""
@@ -147,6 +150,8 @@ class Reader:
         if not is_cluster_name(name) or not isinstance(table, dict):
             self._wrong(name, table, "no cluster", "a cluster's name and a table", "clusters")
             return AtCluster(exec_file="")
+        if self.known and name not in self.known:
+            self._wrong(name, None, "no such cluster here", one_of(self.known), "clusters")
         own = self._lower(table, name)
         self._known(own, KEYS.keys(), name)
         values = {**for_all, **self._values(own, name)}

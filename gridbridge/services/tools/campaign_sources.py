@@ -27,9 +27,13 @@ class Wishes:
     is_idempotent: bool = False
 
 
-def read(path: str, text: str, type_: str) -> Said:
-    """Read a JDL; ConfigError tells everything that is wrong with it."""
-    return jdl.load(path, text, type_=Type(type_), folder=os.path.dirname(path) or ".")
+def read(path: str, text: str, type_: str, config: str = CONFIG) -> Said:
+    """Read a JDL; ConfigError tells everything that is wrong with it.
+
+    An unknown cluster is, unless nobody here knows the site's: on a login node.
+    """
+    folder = os.path.dirname(path) or "."
+    return jdl.load(path, text, type_=Type(type_), folder=folder, known=_known(config))
 
 
 def array(numbers: str, words: tuple[str, ...], wishes: Wishes, path: str = CONFIG) -> Said:
@@ -100,6 +104,13 @@ def clusters(path: str = CONFIG) -> tuple[str, ...]:
 
     policy, _ = configured.load(path)
     return tuple(n for n, one in policy.clusters.items() if ADAPTERS[one.kind].array_ends)
+
+
+def _known(path: str) -> tuple[str, ...]:
+    try:
+        return tuple(sorted(configured.load(path)[0].clusters))
+    except ConfigError:
+        return ()
 
 
 def _typed(wishes: Wishes, path: str) -> Typed:

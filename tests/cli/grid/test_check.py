@@ -78,6 +78,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(campaign_check.admitted, "__defaults__", rules)
     monkeypatch.setattr(campaign_check.require_admitted, "__defaults__", (*rules, config))
     monkeypatch.setattr(campaign_check.check, "__defaults__", (published, config))
+    monkeypatch.setattr(campaign_sources.read, "__defaults__", (config,))
     monkeypatch.setattr(campaigns.submit, "__defaults__", ("/nonexistent", published))
     return tmp_path
 
@@ -172,6 +173,18 @@ def test_a_check_refuses_a_cluster_that_is_not_there() -> None:
         1,
         "gridsub: no cluster omega here; the clusters are alpha, beta",
     )
+
+
+@pytest.mark.usefixtures("site")
+def test_an_unknown_cluster_of_a_jdl_is_told_with_all_else_that_is_wrong() -> None:
+    text = '{"name": "a", "nb_jobs": 0, "exec_file": "run", "clusters": {"beta": {}, "btea": {}}}'
+    status, lines = sub("--check", "-j", text)
+
+    assert status == 1
+    assert [one.partition(": ")[2].partition(":1: ")[2] for one in lines] == [
+        "clusters.btea: no such cluster here; alpha or beta",
+        "nb_jobs = 0: out of range; a number from 1 to 10000000",
+    ]
 
 
 def test_rules_that_others_can_write_stop_everything(site: Path) -> None:
