@@ -1,19 +1,21 @@
 """What is left at each cluster in one cycle, and what campaigns' schedulers make of it."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from gridbridge.decisions.campaigns.jobratio import allowed_to_wait, wide_may_wait
 from gridbridge.decisions.campaigns.schedulers.protocol import Place
 from gridbridge.decisions.campaigns.schedulers.registry import scheduler_of
 from gridbridge.decisions.campaigns.slots import FreeArrays, FreeSlots
-from gridbridge.model.campaigns.campaign import Campaign
+from gridbridge.model.campaigns.campaign import Array, Campaign
 from gridbridge.model.campaigns.jdl import AtCluster
 from gridbridge.model.campaigns.jobratio import Prediction
 from gridbridge.model.campaigns.plan import Seen
 
 Pair = tuple[int, str]  # a campaign and a cluster
+KEPT_S = 300.0  # so long slots are kept free for a task of several that waits
 UNKNOWN = AtCluster(exec_file="")  # what a campaign asks for at a cluster that it has no more
 
 
@@ -25,6 +27,7 @@ class Places:
     may_wait: dict[str, int]  # tasks
     arrays: FreeArrays
     closed_to_wide: set[str]  # clusters where no task of several slots may wait besides
+    stuck: frozenset[Pair]  # campaigns whose tasks there wait for what never comes
 
 
 def places(seen: Seen) -> Places:
@@ -40,16 +43,37 @@ def places(seen: Seen) -> Places:
         for name, wish in one.jdl.clusters.items()
     }
     closed_to_wide = {name for name, room in seen.room.items() if room.is_stressed}
+    over = {(one.campaign, one.number) for one in seen.over}
+    lasting = [one for one in seen.arrays if (one.campaign, one.number) not in over]
+    stuck = _stuck(seen, lasting, wishes)
     for there in (one for one in seen.there if one.cluster in may_wait):
         wish = wishes.get((there.campaign, there.cluster), UNKNOWN)
-        free.take(there.cluster, wish, there.waiting)
+        if (there.campaign, there.cluster) not in stuck:
+            free.take(there.cluster, wish, there.waiting)
         may_wait[there.cluster] -= there.waiting
         if there.waiting and wish.slots > 1:
             closed_to_wide.add(there.cluster)
-    over = {(one.campaign, one.number) for one in seen.over}
-    lasting = (one for one in seen.arrays if (one.campaign, one.number) not in over)
     arrays = FreeArrays(seen.room, lasting, seen.campaigns)
-    return Places(free, may_wait, arrays, closed_to_wide)
+    return Places(free, may_wait, arrays, closed_to_wide, stuck)
+
+
+def _stuck(
+    seen: Seen, lasting: Iterable[Array], wishes: Mapping[Pair, AtCluster]
+) -> frozenset[Pair]:
+    """Return whose tasks of several slots have all waited for longer than slots are kept for them.
+
+    Perhaps no host has so many: else who asks for that would keep a cluster from all others.
+    """
+    newest = dict[Pair, datetime]()
+    for one in lasting:
+        pair = (one.campaign, one.cluster)
+        newest[pair] = max(one.intended_at, newest.get(pair, one.intended_at))
+    return frozenset(
+        pair
+        for pair in ((one.campaign, one.cluster) for one in seen.there if one.waiting)
+        if wishes.get(pair, UNKNOWN).slots > 1
+        and (seen.at - newest.get(pair, seen.at)).total_seconds() > KEPT_S
+    )
 
 
 def array_tasks(seen: Seen, cluster: str) -> int:
@@ -120,7 +144,7 @@ class Matching:
         return Place(
             campaign=campaign,
             cluster=cluster,
-            free_slots=self.left.free.of(cluster, wish),
+            free_slots=0 if pair in self.left.stuck else self.left.free.of(cluster, wish),
             may_wait=max(self.left.may_wait[cluster], int(self._wide_may_wait(cluster, wish))),
             most=max(0, min(most, at_once)),
             waiting=self._waiting[pair],

@@ -104,9 +104,11 @@ def test_a_host_rests_and_works_again_when_tasks_wait(squeezed: Grid) -> None:
     power = squeezed.sh(HOST, f"cat {RACK}/{resting}.is")
     marked = "htools:standby:auto" in tags(squeezed)
     closed = squeezed.cell("alpha", "qstat", "-f", "-q", f"all.q@{resting}").out
-    job = submit(squeezed, 4, 12)
+    job = submit(squeezed, 10, 8)
     becomes(squeezed, {"ready"})
-    ended = squeezed.until(lambda: len(one := squeezed.records(job)) == 4 and one, "4 records")
+    ended = squeezed.until(
+        lambda: len(one := squeezed.records(job)) == 10 and one, "10 records", 90
+    )
 
     assert "can rest" in told
     assert closed.split()[-1].startswith(("d", "ad"))
