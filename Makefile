@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 SOURCES := gridbridge tests bench lab docs
 SHELL_FILES = $(shell grep -L '^\#!.*python' $(wildcard sge-methods/* oar-hooks/* conf/bootstrap/* bench/*.sh gridbridge/batch/*.sh gridbridge/batch/oar/*.sh tools/* lab/apart))
 LABS := $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 9)))
-AGAIN := -raR --reruns 1 --rerun-except RanTwice  # a second chance, and the end of the run tells of it
+# A second chance, which the end of a run tells of. A test out of time has none: nothing would end it then.
+AGAIN := -raR --reruns 1 --rerun-except RanTwice --rerun-except 'Timeout .>'
 IN_LABS := -n $(LABS) --dist loadgroup --no-loadscope-reorder --max-worker-restart 0 $(AGAIN)
 WAITING := $(shell echo $$(($(LABS) + 1)))  # workers of tests that mostly wait
 JUNIT := .build/junit

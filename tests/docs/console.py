@@ -1,12 +1,14 @@
 """The console blocks of the documentation: what is typed, and what is expected to follow."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = tuple(sorted({ROOT / "README.md", *(ROOT / "docs").rglob("*.md")}))
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+HERE = re.compile(r"<<'(\S+)'$")  # a here-document: what is typed goes on to the line that it names
 ANYTHING = "..."
 
 
@@ -26,9 +28,11 @@ def console(page: str) -> list[Typed]:
 
 def _commands(block: str) -> list[Typed]:
     found: list[Typed] = []
-    for line in block.splitlines():
+    lines = iter(block.splitlines())
+    for line in lines:
         if line[:2] in ("$ ", "# "):
-            found.append(Typed(prompt=line[0], command=line[2:], expected=""))
+            typed = "\n".join((line[2:], *_rest(line, lines)))
+            found.append(Typed(prompt=line[0], command=typed, expected=""))
         elif found:
             last = found.pop()
             expected = f"{last.expected}{line}\n"
@@ -36,6 +40,16 @@ def _commands(block: str) -> list[Typed]:
         else:
             raise AssertionError(f"a console block begins with a prompt, not {line!r}")
     return found
+
+
+def _rest(line: str, lines: Iterator[str]) -> Iterator[str]:
+    """Take the lines of the here-document that a line begins, with the one that ends it."""
+    if begun := HERE.search(line):
+        for following in lines:
+            yield following
+            if following == begun[1]:
+                return
+        raise AssertionError(f"nothing ends the here-document of {line!r}")
 
 
 def matches(expected: str, actual: str) -> bool:

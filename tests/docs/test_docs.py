@@ -201,6 +201,20 @@ def test_a_block_is_commands_with_what_follows_them() -> None:
     ]
 
 
+def test_a_here_document_belongs_to_its_command() -> None:
+    page = "```console\n$ cat > x <<'.'\none\n.\n$ cat x\none\n```\n"
+
+    assert console(page) == [
+        Typed(prompt="$", command="cat > x <<'.'\none\n.", expected=""),
+        Typed(prompt="$", command="cat x", expected="one\n"),
+    ]
+
+
+def test_a_here_document_without_an_end_is_a_mistake() -> None:
+    with pytest.raises(AssertionError, match="nothing ends the here-document"):
+        console("```console\n$ cat > x <<'.'\none\n```\n")
+
+
 @pytest.mark.parametrize(
     ("expected", "actual", "same"),
     [

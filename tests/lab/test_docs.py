@@ -37,7 +37,7 @@ class Shell:
         """Run a command and return what it prints on either stream."""
         assert self.process.stdin
         assert self.process.stdout
-        self.process.stdin.write(f"{command} </dev/null\nprintf '\\n{END}\\n'\n")
+        self.process.stdin.write(f"{{ {command}\n}} </dev/null\nprintf '\\n{END}\\n'\n")
         self.process.stdin.flush()
         lines = []
         while (line := self.process.stdout.readline()) != f"{END}\n":
@@ -51,7 +51,7 @@ class Shell:
             self.process.communicate(timeout=CLOSE_LIMIT_S)
         except subprocess.TimeoutExpired:
             self.process.terminate()
-            self.process.communicate()
+            self.process.wait()  # its output may stay open, held by what it ran
 
 
 @pytest.fixture(scope="module")
