@@ -160,14 +160,22 @@ def accounting(cell: Cell, job: str) -> Argv:
     return (f"{cell.binaries}/qacct", "-j", job)
 
 
+ROTATED = r'-mtime -2 \( -name "accounting.[01]" -o -name "accounting-[0-9]*" \) ! -name "*.*z*"'
+ACCOUNTED = (
+    'cd "$0" || exit 2; '
+    f"older=$(find . -maxdepth 1 {ROTATED} -exec ls -tr {{}} +); "
+    'exec /bin/grep -ahF -B1 -A1 "$@" $older accounting'
+)
+
+
 def accounted(cell: Cell, accounts: list[str]) -> Argv:
     """Show the lines of all these accounts in the accounting file, each between its neighbours.
 
-    qacct(1) reads all of it for each job, and shows no line as it is.
+    qacct(1) reads all of it for each job, and shows no line as it is. What was rotated away of
+    late is read, too, as logrotate(8) and Grid Engine's own script name it, but nothing compressed.
     """
     wanted = (word for account in accounts for word in ("-e", f":{account}:"))
-    file = f"{cell.root}/{cell.cell}/common/accounting"
-    return ("/bin/grep", "-aF", "-B1", "-A1", *wanted, file)
+    return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *wanted)
 
 
 def delete(cell: Cell, job: str) -> Argv:

@@ -36,7 +36,8 @@ from gridbridge.model.campaigns.events import Changes
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.plan import Again, Plan, Seen, Tried
 
-BEGUN = (ArrayState.INTENDED, ArrayState.SUBMITTED)  # what another cycle has to go on with
+INTENDED = ArrayState.INTENDED
+BEGUN = (INTENDED, ArrayState.SUBMITTED)  # what another cycle has to go on with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +114,9 @@ def _sending(ends: _Ends, book: Book) -> Plan:
     seen, steps = ends.seen, ends.steps
     barred, predicted = bars(book.open, seen.at), predictor.predict(seen)
     there = opened(seen, barred | steps.preparing())
-    sent, before = steps.first(limited(sends(there, predicted), seen, barred, book))
+    resumed = tuple(one for one in _begun(ends) if may_go_on(one, book.open, seen.at))
+    given = sends(there, predicted, seen.campaigns, steps.of_tasks(resumed))
+    sent, before = steps.first(limited(given, seen, barred, book))
     decided = Decided(
         ended=seen.ended,
         over=ends.over,
@@ -123,7 +126,7 @@ def _sending(ends: _Ends, book: Book) -> Plan:
         rivals=ends.rivals,
     )
     return Plan(
-        resumed=tuple(one for one in _begun(ends) if may_go_on(one, book.open, seen.at)),
+        resumed=resumed,
         sends=sent,
         steps=before,
         copies=copies(there, decided),
@@ -132,11 +135,18 @@ def _sending(ends: _Ends, book: Book) -> Plan:
 
 
 def _begun(ends: _Ends) -> Iterator[Array]:
-    """Return the arrays whose submission goes on."""
+    """Return the arrays whose submission goes on.
+
+    None begins of a paused campaign, or at a cluster under stress; what is there is released.
+    """
+    seen = ends.seen
+    paused = {one.number for one in seen.campaigns if one.state is CampaignState.PAUSED}
+    stressed = {name for name, room in seen.room.items() if room.is_stressed}
     dropped = {(one.array.campaign, one.array.number) for one in ends.lost if is_dropped(one)}
     for one in ends.reached:
         is_wanted = ends.steps.is_wanted(one) and (one.campaign, one.number) not in dropped
-        if is_wanted and one.state in BEGUN:
+        is_held_back = one.campaign in paused or one.cluster in stressed
+        if is_wanted and one.state in BEGUN and not (is_held_back and one.state is INTENDED):
             yield one
 
 

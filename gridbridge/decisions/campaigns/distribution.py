@@ -1,25 +1,32 @@
 """Gives free slots to campaigns, turn by turn: first come, first served, or fairly."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from gridbridge.decisions.campaigns.fairshare import HORIZON_S, Wish, shared
 from gridbridge.decisions.campaigns.matching import Matching, Pair
 from gridbridge.decisions.campaigns.metascheduler import Offer, claimant, turns
-from gridbridge.model.campaigns.campaign import Campaign
+from gridbridge.model.campaigns.campaign import Array, Campaign
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.jobratio import Prediction
 from gridbridge.model.campaigns.plan import Seen, Send
 from gridbridge.model.campaigns.sharing import ShareBy
 
 
-def sends(seen: Seen, predicted: Mapping[Pair, Prediction]) -> tuple[Send, ...]:
+def sends(
+    seen: Seen,
+    predicted: Mapping[Pair, Prediction],
+    campaigns: Sequence[Campaign] = (),
+    begun: Sequence[Array] = (),
+) -> tuple[Send, ...]:
     """Fill the free slots, none twice, and after them the places where tasks may wait.
 
-    So no task waits at one cluster that could start at another.
+    So no task waits at one cluster that could start at another. `campaigns` are the same as in
+    `seen` with the clusters that are closed to them, and `begun` arrays are submitted besides.
     """
-    distribution, offered = Distribution(seen, predicted), turns(seen)
+    distribution = Distribution(seen, predicted, campaigns or seen.campaigns, begun)
+    offered = turns(seen)
     for turn in offered:
         distribution.fill(turn)
     for turn in offered:
@@ -38,10 +45,16 @@ def sends(seen: Seen, predicted: Mapping[Pair, Prediction]) -> tuple[Send, ...]:
 class Distribution:
     """What one cycle gives away."""
 
-    def __init__(self, seen: Seen, predicted: Mapping[Pair, Prediction]) -> None:
+    def __init__(
+        self,
+        seen: Seen,
+        predicted: Mapping[Pair, Prediction],
+        campaigns: Sequence[Campaign],
+        begun: Sequence[Array],
+    ) -> None:
         self.given: Counter[Pair] = Counter()
         self._seen = seen
-        self._matching = Matching(seen, predicted)
+        self._matching = Matching(seen, predicted, campaigns, begun)
         self._left = self._matching.left
         self._unsent = dict(seen.waiting)
         self._used_s = _used_s(seen)

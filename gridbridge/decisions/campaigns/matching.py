@@ -1,7 +1,7 @@
 """What is left at each cluster in one cycle, and what campaigns' schedulers make of it."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -30,8 +30,11 @@ class Places:
     stuck: frozenset[Pair]  # campaigns whose tasks there wait for what never comes
 
 
-def places(seen: Seen) -> Places:
-    """Return what the clusters have, less what our tasks that wait there will take."""
+def places(seen: Seen, campaigns: Sequence[Campaign] = (), begun: Sequence[Array] = ()) -> Places:
+    """Return what the clusters have, less what our tasks that wait there, or begin, will take.
+
+    `campaigns` are the same as in `seen` with the clusters that are closed to them.
+    """
     free = FreeSlots({name: room for name, room in seen.room.items() if not room.is_stressed})
     may_wait = {
         name: 0 if room.is_stressed else allowed_to_wait(room.max_slots, room.flood_rate)
@@ -39,9 +42,12 @@ def places(seen: Seen) -> Places:
     }
     wishes = {
         (one.number, name): wish
-        for one in seen.campaigns
+        for one in campaigns or seen.campaigns
         for name, wish in one.jdl.clusters.items()
     }
+    for array in begun:
+        wish = wishes.get((array.campaign, array.cluster), UNKNOWN)
+        free.take(array.cluster, wish, array.size)
     closed_to_wide = {name for name, room in seen.room.items() if room.is_stressed}
     over = {(one.campaign, one.number) for one in seen.over}
     lasting = [one for one in seen.arrays if (one.campaign, one.number) not in over]
@@ -85,8 +91,14 @@ def array_tasks(seen: Seen, cluster: str) -> int:
 class Matching:
     """What each campaign's scheduler makes of each cluster in one cycle."""
 
-    def __init__(self, seen: Seen, predicted: Mapping[Pair, Prediction]) -> None:
-        self.left = places(seen)
+    def __init__(
+        self,
+        seen: Seen,
+        predicted: Mapping[Pair, Prediction],
+        campaigns: Sequence[Campaign] = (),
+        begun: Sequence[Array] = (),
+    ) -> None:
+        self.left = places(seen, campaigns, begun)
         self._seen = seen
         self._predicted = predicted
         self._waiting: Counter[Pair] = Counter()
@@ -95,6 +107,8 @@ class Matching:
         for one in seen.there:
             self._waiting[one.campaign, one.cluster] += one.waiting
             self._listed[one.campaign, one.cluster] += one.listed
+        for array in begun:
+            self._listed[array.campaign, array.cluster] += array.size
 
     def to_start(self, campaign: Campaign, cluster: str) -> int:
         """Return how many tasks of a campaign go to free slots of a cluster."""

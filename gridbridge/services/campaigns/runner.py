@@ -7,6 +7,7 @@ its gather, decide and apply.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 
 from gridbridge.apply.clusters import keep_connections
 from gridbridge.decisions.campaigns import cycle as rules
@@ -22,12 +23,13 @@ from gridbridge.services.campaigns.publication import Publication
 from gridbridge.services.campaigns.shares import Shares
 from gridbridge.services.campaigns.showing import Showing
 from gridbridge.services.campaigns.updator import Updator
-from gridbridge.services.journal import Entry, Journal
+from gridbridge.services.journal import KEPT_BYTES, Entry, Journal
 from gridbridge.services.watch import stays
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_usage import CampaignUsage
 from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.decisions import Decisions
 from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.predictions import Predictions
 
@@ -117,6 +119,8 @@ class Runner:
         if now_s >= self._sweeps_at_s:
             self._sweeps_at_s = now_s + SWEEP_S
             self._intake.sweep()
+            kept = timedelta(hours=self._policy.site.keep_decisions_h)
+            Decisions(self.database).forget(self._clock.now() - kept, KEPT_BYTES)
 
 
 class Daemon:

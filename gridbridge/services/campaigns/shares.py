@@ -16,6 +16,7 @@ from gridbridge.state.database.campaign_usage import CampaignUsage
 from gridbridge.state.database.campaigns import Campaigns
 
 FORGOTTEN_S = 1.0  # of slot-seconds; less than that decides nothing
+NEVER_S = 1e9  # of a success, at a cluster that has used slots and had none
 HOUR_S = 3600.0
 
 
@@ -92,11 +93,15 @@ def _by_campaign(kept: Iterable[Usage]) -> dict[int, float]:
 
 
 def _means(kept: Iterable[Usage], campaigns: frozenset[int]) -> dict[int, dict[str, float]]:
-    """Return how long a successful task of each campaign takes at each cluster."""
+    """Return how long a successful task of each campaign takes at each cluster.
+
+    That is very long where tasks have run and none succeeded: such a cluster comes last.
+    """
     found: dict[int, dict[str, float]] = {}
     for one in kept:
-        if one.campaign in campaigns and one.successes:
-            found.setdefault(one.campaign, {})[one.cluster] = one.success_s / one.successes
+        if one.campaign in campaigns and (one.successes or one.used_s >= FORGOTTEN_S):
+            mean_s = one.success_s / one.successes if one.successes else NEVER_S
+            found.setdefault(one.campaign, {})[one.cluster] = mean_s
     return found
 
 

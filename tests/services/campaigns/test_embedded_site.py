@@ -250,3 +250,22 @@ def test_a_name_and_parameters_full_of_shell_and_sql_are_words(site: Campaigns) 
     assert (told["name"], told["ended"], told["failed"]) == (odd, 2, 0)
     assert sorted(site.sh("cat /mnt/ran").splitlines()) == [";", odd]
     assert site.type("ls /mnt/evil")[1] != "0"
+
+
+def test_decisions_of_long_ago_are_forgotten(site: Campaigns) -> None:
+    """No poller has to run for that."""
+    old = "INSERT INTO decisions (at, program, sentence, inputs)"
+    old += " SELECT '2020' || substr(at, 5), program, 'of old', inputs FROM decisions"
+    count = "SELECT sum(sentence = 'of old'), count(*) > 0 FROM decisions"
+    asked = f"{PYTHON} -I -c 'import sqlite3, sys; db = sqlite3.connect(sys.argv[1]);"
+    asked += (
+        " print(*db.execute(sys.argv[2]).fetchall()); db.commit()' /var/lib/gridbridge/state.db"
+    )
+    site.submit({"name": "one", "nb_jobs": 1, "exec_file": "true", "clusters": {"alpha": {}}})
+    site.until_ended()
+    site.sh(f'{asked} "{old}"')
+    before = site.sh(f'{asked} "{count}"')
+    site.cycle()
+
+    assert not before.startswith("(0,")
+    assert site.sh(f'{asked} "{count}"').startswith("(0, 1)")

@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.sections import CampaignsAt, Metascheduler
 from gridbridge.model.campaigns.sharing import ShareBy, Usage
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
-from gridbridge.services.campaigns.shares import Shares
+from gridbridge.services.campaigns.shares import NEVER_S, Shares
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_usage import CampaignUsage
@@ -123,6 +123,15 @@ def test_tasks_that_succeeded_tell_how_fast_a_cluster_is(
 
     assert first_come.gather((campaign("alice", 1),)).mean_s == {1: {"beta": 200.0}}
     assert first_come.gather((campaign("bob", 2),)).mean_s == {}
+
+
+def test_a_cluster_where_nothing_succeeded_comes_last(
+    shares: Callable[[ShareBy], Shares],
+) -> None:
+    first_come = shares(ShareBy.NONE)
+    first_come.count(*ended(100, outcome=Outcome.PROGRAM_ERROR))
+
+    assert first_come.gather((campaign("alice", 1),)).mean_s == {1: {"beta": NEVER_S}}
 
 
 def test_what_counts_nothing_any_more_is_forgotten(

@@ -11,6 +11,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.shell.clock import Clock
 
 ASKED_S = 600.0  # so old an answer may be
+AGAIN_S = 60.0  # after one that did not come it is asked again
 
 _log = logging.getLogger(__name__)
 
@@ -29,16 +30,19 @@ class Limits:
         now_s = self._clock.steady_s()
         for name in clusters:
             if now_s >= self._asked_s.get(name, now_s - ASKED_S) + ASKED_S:
-                self._asked_s[name] = now_s
-                self._ask(name)
+                is_told = self._ask(name)
+                self._asked_s[name] = now_s if is_told else now_s - ASKED_S + AGAIN_S
         return self._known
 
-    def _ask(self, name: str) -> None:
+    def _ask(self, name: str) -> bool:
+        """Ask; say whether it told, or has nothing to tell."""
         where = away(self._policy, name)
         system = adapter_of(where).array_ends
         if not system:
-            return
+            return True
         try:
             self._known[name] = system.array_limits(where)
         except (GridbridgeError, OSError) as error:
             _log.warning("event=no_limits cluster=%s why=%r", name, str(error))
+            return False
+        return True

@@ -1,0 +1,81 @@
+"""What was begun and is not at its cluster yet counts, and begins only where that is wanted."""
+
+from dataclasses import replace
+
+import pytest
+
+from gridbridge.decisions.campaigns.cycle import plan
+from gridbridge.decisions.campaigns.failures.blacklist import opened_now
+from gridbridge.model.campaigns.campaign import Array, ArrayState, CampaignState
+from gridbridge.model.campaigns.events import Code, Kind
+from gridbridge.model.campaigns.plan import Seen, There
+from tests.decisions.campaigns.test_distribution import NOON, at, campaign, room
+
+BEGUN = Array(
+    campaign=1,
+    number=1,
+    cluster="beta",
+    state=ArrayState.INTENDED,
+    size=50,
+    intended_at=NOON,
+)
+
+
+def seen(max_jobs: int = 0, **known: object) -> Seen:
+    """Return beta with a hundred free slots, and a campaign of which fifty tasks were begun."""
+    whole = Seen(
+        campaigns=(campaign(1, {"beta": at(max_jobs=max_jobs)}),),
+        waiting={1: 1000},
+        arrays=(BEGUN,),
+        max_tasks=1000,
+        room=room(beta=100),
+        at=NOON,
+    )
+    return replace(whole, **known)  # type: ignore[arg-type]  # a test's
+
+
+def given(look: Seen) -> tuple[int, int]:
+    """Return how many tasks go on, and how many are sent besides."""
+    found = plan(look)
+    return sum(one.size for one in found.resumed), sum(one.tasks for one in found.sends)
+
+
+@pytest.mark.parametrize("state", [ArrayState.INTENDED, ArrayState.SUBMITTED])
+def test_what_is_begun_takes_its_slots_and_counts_for_max_jobs(state: ArrayState) -> None:
+    """A runner that was killed goes on with it, and sends no more than there is room for."""
+    arrays = (replace(BEGUN, state=state),)
+
+    assert given(seen(arrays=arrays)) == (50, 50)
+    assert given(seen(max_jobs=50, arrays=arrays)) == (50, 0)
+    assert given(seen(max_jobs=60, arrays=arrays)) == (50, 10)
+
+
+def test_nothing_begins_of_a_paused_campaign() -> None:
+    """What is there by now, and held, is released: else nobody would ever end it."""
+    paused = (campaign(1, {"beta": at()}, state=CampaignState.PAUSED),)
+    held = replace(BEGUN, number=2, size=7, state=ArrayState.SUBMITTED)
+
+    assert given(seen(campaigns=paused, arrays=(BEGUN, held))) == (7, 0)
+
+
+def test_nothing_begins_at_a_cluster_under_stress() -> None:
+    stressed = replace(room(beta=100)["beta"], is_stressed=True)
+
+    assert given(seen(room={"beta": stressed})) == (0, 0)
+    assert given(seen()) == (50, 50)
+
+
+def test_tasks_that_wait_where_their_campaign_is_closed_out_have_their_slots_still() -> None:
+    """Ten tasks of eight slots: another campaign gets the twenty that are left."""
+    closed = replace(opened_now(Kind.CAMPAIGN, Code.BLACKLIST, 1, "beta", NOON), number=1)
+    two = (campaign(1, {"beta": at(slots=8)}), campaign(2, {"beta": at()}))
+    look = seen(
+        campaigns=two,
+        waiting={1: 0, 2: 500},
+        arrays=(replace(BEGUN, state=ArrayState.RELEASED, size=10),),
+        there=(There(campaign=1, cluster="beta", waiting=10, listed=10),),
+        events=(closed,),
+    )
+
+    assert given(look) == (0, 20)
+    assert given(replace(look, events=())) == (0, 20)
