@@ -103,11 +103,13 @@ class SubmitsArrays(Protocol[Where]):
         """Return whose array it is and its account, both empty when it is not known."""
         ...
 
-    def living(self, where: Where, array: str, names: tuple[str, str], /) -> tuple[range, ...]:
-        """Return the places of the caller's array at which tasks wait or run, in any order.
+    def living(
+        self, where: Where, arrays: dict[str, str], released: str, /
+    ) -> dict[str, tuple[range, ...]]:
+        """Return the places at which tasks of the caller's arrays wait or run, in any order.
 
-        `names` are what it is called before and after its release. A job of that id and of another
-        name is not it.
+        `arrays` are their ids with the names before the release, `released` is the name after it.
+        A job of such an id and of another name is not it. One question tells of all arrays.
         """
         ...
 

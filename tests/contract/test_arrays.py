@@ -87,8 +87,10 @@ def lives(far: Far, job: str, account: str = "") -> frozenset[int] | None:
 
 def listed(far: Far, job: str, *names: str) -> list[int]:
     """Return the places of its tasks as its owner is told of them."""
-    found = far.hot("living", job, names or (far.accounts[job], "campaign.7"))
-    return sorted(place for some in found for place in some)
+    before, after = names or (far.accounts[job], "campaign.7")
+    found = far.hot("living", {job: before, UNKNOWN: before}, after)
+    assert found[UNKNOWN] == ()
+    return sorted(place for some in found[job] for place in some)
 
 
 def places(far: Far, job: str) -> list[int]:

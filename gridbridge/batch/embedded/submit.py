@@ -61,11 +61,14 @@ def owner_and_account(folder: Folder, job: str) -> tuple[str, str]:
     return (found[0].owner, found[0].account) if found else ("", "")
 
 
-def living(folder: Folder, array: str, names: tuple[str, str]) -> tuple[range, ...]:
-    """Return the places at which tasks of an array wait or run."""
+def living(folder: Folder, arrays: dict[str, str], _: str) -> dict[str, tuple[range, ...]]:
+    """Return the places at which tasks of arrays wait or run; their account is their first name."""
     jobs = _jobs(folder, commands.show(folder))
-    ours = (int(job.place) for job in jobs if (job.array, job.account) == (array, names[0]))
-    return tuple(range(place, place + 1) for place in ours)
+    found: dict[str, tuple[range, ...]] = dict.fromkeys(arrays, ())
+    for job in jobs:
+        if arrays.get(job.array) == job.account:
+            found[job.array] += (range(int(job.place), int(job.place) + 1),)
+    return found
 
 
 def state(folder: Folder, job: str) -> "JobState":

@@ -57,13 +57,18 @@ def owner_and_account_of(xml: bytes) -> tuple[str, str]:
     return _leaf(xml, b"JB_owner"), _leaf(xml, b"JB_account")
 
 
-def listed_places(xml: bytes, array: str, names: tuple[str, str]) -> tuple[range, ...]:
-    """Return the places that `qstat -xml` lists of an array; ParseError for half an answer."""
+def listed_places(
+    xml: bytes, arrays: dict[str, str], released: str
+) -> dict[str, tuple[range, ...]]:
+    """Return the places that `qstat -xml` lists of arrays; ParseError for half an answer."""
     if not xml.rstrip().endswith(b"</job_info>"):
         raise ParseError("qstat -xml: not a whole answer")
-    rows = [row for row in xml.split(b"<job_list ")[1:] if _leaf(row, b"JB_job_number") == array]
-    ours = (row for row in rows if _leaf(row, b"JB_name") in names)
-    return tuple(some for row in ours for some in read_tasks(_leaf(row, b"tasks")))
+    found: dict[str, tuple[range, ...]] = dict.fromkeys(arrays, ())
+    for row in xml.split(b"<job_list ")[1:]:
+        array = _leaf(row, b"JB_job_number")
+        if array in found and _leaf(row, b"JB_name") in (arrays[array], released):
+            found[array] += tuple(read_tasks(_leaf(row, b"tasks")))
+    return found
 
 
 def read_environment(data: bytes) -> dict[str, str]:

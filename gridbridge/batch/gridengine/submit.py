@@ -132,9 +132,10 @@ def owner_and_account(cell: Cell, job: str) -> tuple[str, str]:
     return owner_and_account_of(xml)
 
 
-def living(cell: Cell, array: str, names: tuple[str, str]) -> tuple[range, ...]:
-    """Return the places at which tasks of the caller's array wait or run."""
-    return listed_places(call(cell, commands.own_status(cell)).checked().stdout, array, names)
+def living(cell: Cell, arrays: dict[str, str], released: str) -> dict[str, tuple[range, ...]]:
+    """Return the places at which tasks of the caller's arrays wait or run."""
+    listed = call(cell, commands.own_status(cell)).checked().stdout
+    return listed_places(listed, arrays, released)
 
 
 def request_of(cell: Cell, job: str) -> Request:

@@ -230,9 +230,9 @@ def delete_tasks(server: OarServer, array: str, jobs: dict[str, int]) -> Argv:
     return _far(server, "delete_tasks", about, *_call(server, "oardel", *jobs))
 
 
-def show_living(server: OarServer, array: str) -> Argv:
-    """Show the jobs of an array that are not over."""
-    wanted = f"array_id = {int(array)} AND state NOT IN {OVER}"
+def show_living(server: OarServer, *arrays: str) -> Argv:
+    """Show the jobs of arrays that are not over."""
+    wanted = f"array_id IN ({', '.join(str(int(one)) for one in arrays)}) AND state NOT IN {OVER}"
     return _call(server, "oarstat", "-f", "-J", "--sql", wanted)
 
 

@@ -176,11 +176,13 @@ def release(server: OarServer, job: str) -> None:
         done.checked()
 
 
-def living(server: OarServer, array: str, names: tuple[str, str]) -> tuple[range, ...]:
-    """Return the places at which tasks of an array wait or run; they keep their first name."""
-    jobs = _jobs(server, commands.show_living(server, array))
-    ours = (job.place for job in jobs if job.account == names[0] and not job.is_over)
-    return tuple(range(place, place + 1) for place in ours)
+def living(server: OarServer, arrays: dict[str, str], _: str) -> dict[str, tuple[range, ...]]:
+    """Return the places at which tasks of arrays wait or run; they keep their first names."""
+    found: dict[str, tuple[range, ...]] = dict.fromkeys(arrays, ())
+    for job in _jobs(server, commands.show_living(server, *arrays)):
+        if arrays.get(job.array) == job.account and not job.is_over:
+            found[job.array] += (range(job.place, job.place + 1),)
+    return found
 
 
 def suspend_any(server: OarServer, job: str) -> None:

@@ -76,3 +76,11 @@ def test_what_oar_made_is_asked_for_by_name_and_account() -> None:
         "job_name = 'gb.alpha.12.0.1' AND job_user = 'o''x' AND resubmit_job_id <> 0"
         " AND state NOT IN ('Terminated', 'Error')"
     )
+
+
+def test_what_lives_of_several_arrays_is_one_question() -> None:
+    from gridbridge.batch.oar import commands
+
+    assert commands.show_living(SERVER, "7", "12")[-1] == (
+        "array_id IN (7, 12) AND state NOT IN ('Terminated', 'Error')"
+    )

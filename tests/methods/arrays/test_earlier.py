@@ -1,0 +1,100 @@
+"""Root asks each cluster once about all earlier attempts of the tasks of an array."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.methods.arrays import earlier, order
+from gridbridge.methods.arrays.earlier import require_ended
+from gridbridge.methods.arrays.order import Order
+from gridbridge.methods.owner import NotNow
+from gridbridge.state.ledger import Ledger
+
+CLUSTER = {"kind": "embedded", "folder": "/mnt/x"}
+CONFIG = {"site": {"cluster": "alpha"}, "cluster": {"beta": CLUSTER, "gamma": CLUSTER}}
+
+Asked = list[tuple[str, ...]]
+
+
+@pytest.fixture(name="asked")
+def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Asked]:
+    """Have each cluster's question answered in these words, and keep what was asked."""
+    monkeypatch.setattr(order.owner, "read_config", lambda _: CONFIG)
+
+    def of(answer: str) -> Asked:
+        words: Asked = []
+
+        class Worker:
+            def __init__(self, *_: object) -> None:
+                pass
+
+            def ask(self, *some: str) -> str:
+                words.append(some)
+                if not answer:
+                    raise GridbridgeError("no answer")
+                return answer
+
+        monkeypatch.setattr(earlier, "Worker", Worker)
+        return words
+
+    return of
+
+
+@pytest.fixture(name="ledger")
+def _ledger(tmp_path: Path) -> Ledger:
+    """Task 0 to 99 were sent one by one to beta, 5 to gamma again and to where nothing is now."""
+    ledger = Ledger(7, str(tmp_path / "ledger"))
+    ledger.require(1000, "abc")
+    for number in range(1, 101):
+        ledger.intend(number, "beta", f"{number - 1}:1")
+        if number != 2:
+            ledger.submitted(number, str(1000 + number))
+    ledger.intend(101, "gamma", "5-6:2")
+    ledger.intend(102, "delta", "5:3")
+    return ledger
+
+
+def wanted(tasks: str) -> Order:
+    return Order(["send-arrays", "c.7", "beta", "200", tasks])
+
+
+def test_each_cluster_is_asked_once_about_all_arrays(
+    asked: Callable[[str], Asked], ledger: Ledger
+) -> None:
+    """One without a noted id is looked for; a cluster that is configured no more is not asked."""
+    words = asked("1=2:4:1")
+    require_ended(wanted("0-99:4"), ledger, 0)
+
+    assert [len(one) for one in words] == [100, 1]
+    assert words[0][:2] == ("1=1001", "2=-")
+    assert words[1] == ("101=-",)
+
+
+@pytest.mark.parametrize("answer", ["101=1:2:1", "100=8:9:1 101=7:3000000000:2,2:3:1"])
+def test_nothing_is_sent_while_an_earlier_attempt_is_listed(
+    asked: Callable[[str], Asked], ledger: Ledger, answer: str
+) -> None:
+    asked(answer)
+    with pytest.raises(NotNow, match="an earlier attempt of a task is at gamma, in array 101"):
+        require_ended(wanted("5-6:4"), ledger, 0)
+
+
+@pytest.mark.parametrize("answer", ["", "101", "101=", "101=3:9:1", "101=x", "101=1:2:3:4", "="])
+def test_no_answer_keeps_nothing(
+    asked: Callable[[str], Asked], ledger: Ledger, answer: str
+) -> None:
+    """Nor one that makes no sense: a thief can't make a cluster silent."""
+    asked(answer)
+    require_ended(wanted("5-6:4"), ledger, 0)
+
+
+def test_silent_clusters_do_not_use_up_the_time(
+    asked: Callable[[str], Asked], ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = asked("")
+    monkeypatch.setattr(earlier, "ALL_ASK_S", 0.0)
+    require_ended(wanted("5-6:4"), ledger, 0)
+
+    assert words == []
