@@ -1,11 +1,13 @@
 """A campaign as its owner brought it: its file, and the parts that were added to it since.
 
-Root reads it so. Its ledger has each file as it was when something of it was first submitted. The
+Root reads it so. Its ledger has each file as it was when something of it was first submitted, and
+until then a file has to be as the service noted it when it took it in (docs/decisions 0361). The
 tasks of a part follow those of the file and of the parts before. Hot programs load this module.
 """
 
 import hashlib
 import json
+import os
 from io import BytesIO
 from itertools import islice
 
@@ -37,6 +39,8 @@ class Brought:
     def note(self, ledger: "Ledger") -> None:
         """Note whose campaign it is, and its file; NotAsBrought when it was another one."""
         is_unique = _said(self._whole, UNIQUE) is not None  # those of older releases are not
+        if not ledger.has_file:
+            self._require_given(self._whole)
         ledger.require(self.uid, _digest(self._whole), is_unique)
 
     def header(self) -> bytes:
@@ -66,8 +70,19 @@ class Brought:
         whole, uid = self._read(name)
         if uid != self.uid or _said(whole, ADDS_TO) != self._campaign:
             raise NotAsBrought(f"{name}: not what the campaign's owner added to it")
+        if ledger.tasks_of(part) is None:
+            self._require_given(whole, part)
         ledger.require_part(part, _digest(whole), _count(whole))
         return whole
+
+    def _require_given(self, whole: bytes, part: int = 0) -> None:
+        """Raise NotAsBrought where the service, whose folder it is, took in another file."""
+        from gridbridge.state.campaign_given import Given  # the first submission alone needs it
+
+        given = Given(self._folder, os.stat(self._folder).st_uid)
+        if given.is_anothers(self._campaign, self.uid, _digest(whole), part):
+            name = file_of(self._campaign, part)
+            raise NotAsBrought(f"{name}: not the file that it was when it was taken in")
 
     def _read(self, name: str) -> tuple[bytes, int]:
         try:

@@ -21,8 +21,10 @@ Brought = tuple[int, str]  # whose file, and its digest
 class Given:
     """The numbers that were given; lines are only ever added."""
 
-    def __init__(self, folder: str = CAMPAIGNS) -> None:
+    def __init__(self, folder: str = CAMPAIGNS, owner: int | None = None) -> None:
+        """Read it; somebody else's than this owner's, by default our own, has nothing."""
         self._path = f"{folder}/{NAME}"
+        self._owner = os.geteuid() if owner is None else owner
         self._known: dict[tuple[int, int], Brought] = {}  # by campaign and part
         self._is_whole = True
         self._is_ours = True
@@ -39,6 +41,11 @@ class Given:
     def has(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
         """Say whether this person's file of this digest has that number, or is that part."""
         return self._known.get((campaign, part)) == (uid, digest)
+
+    def is_anothers(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
+        """Say whether another file has that number, or is that part."""
+        known = self._known.get((campaign, part))
+        return known is not None and known != (uid, digest)
 
     def note(self, campaign: int, uid: int, digest: str, part: int = 0) -> None:
         """Note it, before the file is called so; may be repeated. StateError when there is no room.
@@ -71,7 +78,7 @@ class Given:
 
     def _load(self) -> None:
         try:
-            text = files.read(self._path, MAX_BYTES, os.geteuid())[0].decode("ascii", "replace")
+            text = files.read(self._path, MAX_BYTES, self._owner)[0].decode("ascii", "replace")
         except FileNotFoundError:
             return
         except StateError:

@@ -71,6 +71,11 @@ class Ledger:
         return int(self._file[1]) if self._file else 0
 
     @property
+    def has_file(self) -> bool:
+        """Whether the campaign's file is noted: something of it was to be submitted before."""
+        return bool(self._file)
+
+    @property
     def _file(self) -> list[str]:
         """What is noted of the campaign's file; empty while nothing is."""
         return next((row for row in self._rows if row[0] == FILE), [])

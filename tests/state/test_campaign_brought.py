@@ -1,5 +1,6 @@
 """Root reads a campaign as its owner brought it, each file as it was at its first use."""
 
+import hashlib
 import os
 import tracemalloc
 from pathlib import Path
@@ -10,6 +11,7 @@ from gridbridge.errors import NotAsBrought
 from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE
 from gridbridge.state import campaign_brought, campaign_files
 from gridbridge.state.campaign_brought import MAX_FIRST_BYTES, Brought
+from gridbridge.state.campaign_given import NAME, Given
 from gridbridge.state.ledger import Ledger
 
 
@@ -78,6 +80,41 @@ def test_a_part_that_changed_is_refused(files: Files) -> None:
     with pytest.raises(NotAsBrought, match="part 1 is not the file that it was"):
         files.lines(3)
     assert files.lines(4) == {4: b"e"}
+
+
+def test_a_file_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(
+    files: Files,
+) -> None:
+    """The service noted it, and it is the service's folder; what is noted first counts."""
+    given = Given(str(files.folder))
+    given.note(12, os.geteuid(), "0" * 64)
+
+    with pytest.raises(NotAsBrought, match=r"c\.12: not the file that it was when it was taken in"):
+        files.lines(0)
+    assert not files.ledger.has_file
+
+
+def test_a_part_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(
+    files: Files,
+) -> None:
+    """The campaign's own file is as it was."""
+    whole = (files.folder / "c.12").read_bytes()
+    given = Given(str(files.folder))
+    given.note(12, os.geteuid(), hashlib.sha256(whole).hexdigest())
+    given.note(12, os.geteuid(), "0" * 64, part=2)
+
+    assert files.lines(0, 2) == {0: b"a", 2: b"c"}
+    with pytest.raises(NotAsBrought, match=r"c\.12\.2: not the file that it was when"):
+        files.lines(4)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another person's file")
+def test_what_somebody_else_noted_there_counts_for_nothing(files: Files) -> None:
+    """Anybody may make a file in that folder before the service does."""
+    Given(str(files.folder)).note(12, os.geteuid(), "0" * 64)
+    os.chown(files.folder / NAME, 12345, -1)
+
+    assert files.lines(0) == {0: b"a"}
 
 
 def test_lines_beside_those_wanted_cost_nothing() -> None:
