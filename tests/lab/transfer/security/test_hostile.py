@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -208,7 +209,11 @@ REACH = {
 
 
 def test_her_transfer_is_out_of_his_reach(grid: Grid, running_job: Running) -> None:
-    """Even when he has learnt the names that nobody can list."""
+    """Even when he has learnt the names that nobody can list.
+
+    Her files can't be linked because Debian's hosts have fs.protected_hardlinks set (proc(5)).
+    """
+    Path("/proc/sys/fs/protected_hardlinks").write_text("1")
     hers, fifo = grid.sh(
         HOST, f"cd {SPOOL}; f=$(grep -l {running_job.name} m.*); echo $f; sed -n s/wake=//p $f"
     ).split()
