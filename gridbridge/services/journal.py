@@ -73,6 +73,10 @@ class Journal:
             at=entry.at, program=entry.program, sentence=entry.sentence, inputs=entry.inputs
         )
 
+    def forget(self, before: datetime) -> None:
+        """Remove decisions from before that time, and the oldest of more than are kept."""
+        self._decisions.forget(before, KEPT_BYTES)
+
 
 def encode(value: object) -> Any:
     """Return a value of the model as JSON has it; what has its default is left out."""

@@ -39,9 +39,10 @@ class Brought:
     def note(self, ledger: "Ledger") -> None:
         """Note whose campaign it is, and its file; NotAsBrought when it was another one."""
         is_unique = _said(self._whole, UNIQUE) is not None  # those of older releases are not
+        digest = _digest(self._whole)
         if not ledger.has_file:
-            self._require_given(self._whole)
-        ledger.require(self.uid, _digest(self._whole), is_unique)
+            self._require_given(digest)
+        ledger.require(self.uid, digest, is_unique)
 
     def header(self) -> bytes:
         """Return what it says of the campaign: JSON."""
@@ -70,17 +71,18 @@ class Brought:
         whole, uid = self._read(name)
         if uid != self.uid or _said(whole, ADDS_TO) != self._campaign:
             raise NotAsBrought(f"{name}: not what the campaign's owner added to it")
+        digest = _digest(whole)
         if ledger.tasks_of(part) is None:
-            self._require_given(whole, part)
-        ledger.require_part(part, _digest(whole), _count(whole))
+            self._require_given(digest, part)
+        ledger.require_part(part, digest, _count(whole))
         return whole
 
-    def _require_given(self, whole: bytes, part: int = 0) -> None:
+    def _require_given(self, digest: str, part: int = 0) -> None:
         """Raise NotAsBrought where the service, whose folder it is, took in another file."""
         from gridbridge.state.campaign_given import Given  # the first submission alone needs it
 
         given = Given(self._folder, os.stat(self._folder).st_uid)
-        if given.is_anothers(self._campaign, self.uid, _digest(whole), part):
+        if given.is_anothers(self._campaign, self.uid, digest, part):
             name = file_of(self._campaign, part)
             raise NotAsBrought(f"{name}: not the file that it was when it was taken in")
 

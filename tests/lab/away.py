@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from gridbridge.model import vocabulary
 from tests.lab.grid import Grid, is_rescheduled
 
 ACTIVE = "/var/spool/gridengine/alpha/execd/alpha-master/active_jobs"
@@ -235,7 +236,7 @@ def together(grid: Grid, names: list[str]) -> list[str]:
     return jobs
 
 
-def is_known(grid: Grid, word: str) -> bool:
-    """Say whether beta has told the service of a resource, or a project, so that starters know."""
+def is_known(grid: Grid, kind: str, word: str) -> bool:
+    """Say whether beta has told the service of a resource, say, or a project: starters know it."""
     told = grid.on("alpha-master", "cat", "/var/lib/gridbridge/published/vocabularies/beta").out
-    return word in told.replace("=", " ").split()
+    return word in getattr(vocabulary.decode(told.encode()), kind)

@@ -64,11 +64,11 @@ def owner_and_account(folder: Folder, job: str) -> tuple[str, str]:
 def living(folder: Folder, arrays: dict[str, str], _: str) -> dict[str, tuple[range, ...]]:
     """Return the places at which tasks of arrays wait or run; their account is their first name."""
     jobs = _jobs(folder, commands.show(folder))
-    found: dict[str, tuple[range, ...]] = dict.fromkeys(arrays, ())
+    found: dict[str, list[range]] = {array: [] for array in arrays}
     for job in jobs:
         if arrays.get(job.array) == job.account:
-            found[job.array] += (range(int(job.place), int(job.place) + 1),)
-    return found
+            found[job.array].append(range(int(job.place), int(job.place) + 1))
+    return {array: tuple(some) for array, some in found.items()}
 
 
 def state(folder: Folder, job: str) -> "JobState":

@@ -178,11 +178,11 @@ def release(server: OarServer, job: str) -> None:
 
 def living(server: OarServer, arrays: dict[str, str], _: str) -> dict[str, tuple[range, ...]]:
     """Return the places at which tasks of arrays wait or run; they keep their first names."""
-    found: dict[str, tuple[range, ...]] = dict.fromkeys(arrays, ())
+    found: dict[str, list[range]] = {array: [] for array in arrays}
     for job in _jobs(server, commands.show_living(server, *arrays)):
         if arrays.get(job.array) == job.account and not job.is_over:
-            found[job.array] += (range(job.place, job.place + 1),)
-    return found
+            found[job.array].append(range(job.place, job.place + 1))
+    return {array: tuple(some) for array, some in found.items()}
 
 
 def suspend_any(server: OarServer, job: str) -> None:

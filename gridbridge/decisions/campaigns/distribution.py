@@ -25,7 +25,7 @@ def sends(
     So no task waits at one cluster that could start at another. `campaigns` are the same as in
     `seen` with the clusters that are closed to them, and `begun` arrays are submitted besides.
     """
-    distribution = Distribution(seen, predicted, campaigns or seen.campaigns, begun)
+    distribution = Distribution(seen, predicted, campaigns, begun)
     offered = turns(seen)
     for turn in offered:
         distribution.fill(turn)

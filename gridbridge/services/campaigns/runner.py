@@ -23,13 +23,12 @@ from gridbridge.services.campaigns.publication import Publication
 from gridbridge.services.campaigns.shares import Shares
 from gridbridge.services.campaigns.showing import Showing
 from gridbridge.services.campaigns.updator import Updator
-from gridbridge.services.journal import KEPT_BYTES, Entry, Journal
+from gridbridge.services.journal import Entry, Journal
 from gridbridge.services.watch import stays
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_usage import CampaignUsage
 from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.decisions import Decisions
 from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.predictions import Predictions
 
@@ -120,7 +119,7 @@ class Runner:
             self._sweeps_at_s = now_s + SWEEP_S
             self._intake.sweep()
             kept = timedelta(hours=self._policy.site.keep_decisions_h)
-            Decisions(self.database).forget(self._clock.now() - kept, KEPT_BYTES)
+            self.journal.forget(self._clock.now() - kept)
 
 
 class Daemon:

@@ -27,9 +27,8 @@ from gridbridge.model.elastic.told import Told
 from gridbridge.providers.protocol import Provider
 from gridbridge.services.elastic import deciding, journalled, resting
 from gridbridge.services.elastic.memory import Memory
-from gridbridge.services.journal import KEPT_BYTES, Entry, Journal
+from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database.decisions import Decisions
 
 AT_ONCE = 16  # nodes with which something is done side by side
 HOUR_S = 3600.0
@@ -270,7 +269,7 @@ class Balancer:
         """Forget old decisions, once an hour."""
         before = self._memory.last_round()
         if before is None or before.hour != now.hour:
-            Decisions(self._memory.database).forget(now - KEPT, KEPT_BYTES)
+            self.journal.forget(now - KEPT)
 
     def _spent(self, seen: Seen) -> float:
         """Return what nodes have cost this month, with what they cost since the last round."""

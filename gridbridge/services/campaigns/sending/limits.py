@@ -23,15 +23,14 @@ class Limits:
         self._policy = policy
         self._clock = clock
         self._known: dict[str, ArrayLimits] = {}
-        self._asked_s: dict[str, float] = {}
+        self._asks_at_s: dict[str, float] = {}
 
     def of(self, clusters: Iterable[str]) -> Mapping[str, ArrayLimits]:
         """Return those of clusters, which have answered just now; none where one does not tell."""
         now_s = self._clock.steady_s()
         for name in clusters:
-            if now_s >= self._asked_s.get(name, now_s - ASKED_S) + ASKED_S:
-                is_told = self._ask(name)
-                self._asked_s[name] = now_s if is_told else now_s - ASKED_S + AGAIN_S
+            if now_s >= self._asks_at_s.get(name, now_s):
+                self._asks_at_s[name] = now_s + (ASKED_S if self._ask(name) else AGAIN_S)
         return self._known
 
     def _ask(self, name: str) -> bool:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.apply.transfer.verdicts import Verdicts
 from gridbridge.model.policy import Policy
-from gridbridge.services.journal import KEPT_BYTES
+from gridbridge.services.journal import Journal
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.cleaner import Cleaner
 from gridbridge.services.transfer.ledger import Ledger
@@ -13,7 +13,6 @@ from gridbridge.services.transfer.published.history import JobHistory
 from gridbridge.services.transfer.usage.records import UsageRecords
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
-from gridbridge.state.database.decisions import Decisions
 from gridbridge.state.database.snapshots import Snapshots
 from gridbridge.state.database.transfers import Transfers
 from gridbridge.state.inbox import Inbox
@@ -49,7 +48,7 @@ class Sweeper:
             now = self.clock.now()
             self._sweep(now - timedelta(hours=self.policy.retention.closed_h))
             decided = now - timedelta(hours=self.policy.site.keep_decisions_h)
-            Decisions(self.database).forget(decided, KEPT_BYTES)
+            Journal(self.database).forget(decided)
 
     def _sweep(self, before: datetime) -> None:
         living = tuple(self.ledger.all())

@@ -112,7 +112,7 @@ def cleared(grid: Grid, job: str, name: str, told: str) -> Mended:
 
 def unknown(grid: Grid) -> Steps[Mended]:
     """Ask for a resource that beta gets only later."""
-    grid.until(lambda: not is_known(grid, "onlyhere"), "beta not to know it")
+    grid.until(lambda: not is_known(grid, "resource", "onlyhere"), "beta not to know it")
     options = ("-N", "refused", "-l", "onlyhere=1", *QUIET)
     job = grid.transfer(*options, script=f"{RUN}exit 4\n")
     told = reason(grid, job)
@@ -120,7 +120,7 @@ def unknown(grid: Grid) -> Steps[Mended]:
     yield "beta is closed"
     with complex_at(grid, "onlyhere", "beta-master", "all.q"):
         yield "all is well"
-        grid.until(lambda: is_known(grid, "onlyhere"), "the service to know of it")
+        grid.until(lambda: is_known(grid, "resource", "onlyhere"), "the service to know of it")
         return cleared(grid, job, "refused", told)
 
 
@@ -136,7 +136,7 @@ def test_an_unknown_resource_is_an_error_until_that_is_cleared(came: Outcomes) -
 
 def left_out(grid: Grid) -> tuple[str, str]:
     """Ask for the resource if possible; return the exit status and what is told."""
-    grid.until(lambda: not is_known(grid, "onlyhere"), "beta not to know it")
+    grid.until(lambda: not is_known(grid, "resource", "onlyhere"), "beta not to know it")
     job = grid.transfer("-soft", "-l", "onlyhere=1", *QUIET, script="exit 5\n")
     end = grid.accounting_of_end(job)
     return end["exit_status"], why(grid, job)

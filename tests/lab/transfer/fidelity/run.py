@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from tests.lab.away import is_known
 from tests.lab.grid import CELL, EXECD, Grid
 from tests.lab.transfer.fidelity.rows import Row
 
@@ -285,18 +287,13 @@ def extra_objects(grid: Grid) -> Iterator[None]:
     assert done.status == 0, done
     try:
         grid.until(lambda: is_open(grid), "the extra transfer queues to open", 60)
-        grid.until(lambda: knows_project(grid), "the service to know of beta's project", 60)
+        is_told = partial(is_known, grid, "project", "fidelity")
+        grid.until(is_told, "the service to know of beta's project", 60)
         yield
     finally:
         empty(grid)
         grid.on("alpha-master", "sh", "-s", "down", stdin=program)
         grid.require_ready()
-
-
-def knows_project(grid: Grid) -> bool:
-    """Say whether beta has told the service of the project of some rows, so that starters know."""
-    told = grid.on("alpha-master", "cat", "/var/lib/gridbridge/published/vocabularies/beta").out
-    return any(line.startswith("project=") and "fidelity" in line for line in told.splitlines())
 
 
 def empty(grid: Grid) -> None:

@@ -61,7 +61,7 @@ def came(grid: Grid) -> Iterator[Outcomes]:
     patient = configured(grid, r"/^\[breaker\]/a failures = 999")
     scenarios = (one, many, by_queue, *NOWHERE.values(), *SOMEWHERE.values(), for_now, brought)
     with project(grid), patient, no_jobs_left(grid):
-        grid.until(lambda: not is_known(grid, PROJECT), "beta not to know the project")
+        grid.until(lambda: not is_known(grid, "project", PROJECT), "beta not to know the project")
         yield Outcomes(grid, *scenarios, phases=PHASES)
         grid.sh("alpha-master", "rm -f /var/lib/gridbridge/published/breakers.json")
     restart(grid)  # what it knows of them it keeps as long as it runs
