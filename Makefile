@@ -9,6 +9,7 @@ LABS := $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 9)))
 # A second chance, which the end of a run tells of. A test out of time has none: nothing would end it then.
 AGAIN := -raR --reruns 1 --rerun-except RanTwice --rerun-except 'Timeout .>'
 IN_LABS := -n $(LABS) --dist loadgroup --no-loadscope-reorder --max-worker-restart 0 $(AGAIN)
+OF_LABS := tests/contract tests/lab # each worker collects these alone
 WAITING := $(shell echo $$(($(LABS) + 1)))  # workers of tests that mostly wait
 JUNIT := .build/junit
 PYTEST := $(BIN)/pytest -q
@@ -16,6 +17,7 @@ BUDGET_MIN := 30
 LONG_BUDGET_MIN := 60
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+SIDE_BY_SIDE = $(MAKE) --no-print-directory -j 3
 stage = $(PYTEST) --junitxml=$(JUNIT)/$(1).xml
 define reported # run a target, and tell where its minutes went
 	@rm -rf $(JUNIT) && mkdir -p $(JUNIT) && touch $(JUNIT)/began
@@ -23,7 +25,7 @@ define reported # run a target, and tell where its minutes went
 	$(BIN)/python -m tests.minutes --budget $(2) && exit $$status
 endef
 
-.PHONY: check docs test test-stages test-embedded test-as-root test-long test-long-stages test-long-as-root test-lab demo lab bench clean format
+.PHONY: check static units docs test test-stages test-embedded test-as-root test-long test-long-stages test-long-as-root test-lab demo lab bench clean format
 .DELETE_ON_ERROR:
 
 $(VENV)/ready: setup.cfg
@@ -33,11 +35,16 @@ $(VENV)/ready: setup.cfg
 	touch $@
 
 check: $(VENV)/ready ## format, lint, types, import contracts, unit tests
+	@$(SIDE_BY_SIDE) static units
+
+static: $(VENV)/ready
 	$(BIN)/ruff format --check $(wildcard $(SOURCES))
 	$(BIN)/ruff check $(wildcard $(SOURCES))
 	$(BIN)/shellcheck $(SHELL_FILES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+units: $(VENV)/ready
 	$(call stage,check) -n auto -m 'not killing and not apart and not lab and not lab_lifecycle and not root and not long'
 
 lab: $(VENV)/ready ## the lab, with gridbridge installed, set up and running
@@ -46,7 +53,7 @@ lab: $(VENV)/ready ## the lab, with gridbridge installed, set up and running
 	tools/lab-site
 
 PART :=
-demo: ## alice floods alpha, the overflow crosses; a campaign fills three clusters; alpha grows and shrinks; PART=transfer, campaign or elastic plays one
+demo: ## alice floods alpha, the overflow crosses; a campaign fills three clusters; alpha grows and shrinks; tasks and data are moved; PART=transfer, campaign, elastic or rebalance plays one
 	@if [ "$$(id -u)" -eq 0 ]; then \
 	$(MAKE) --no-print-directory lab && $(BIN)/python lab/demo.py $(PART:%=--part %); else \
 	$(MAKE) -s --no-print-directory $(VENV)/ready && lab/apart $(BIN)/python lab/demo.py --embedded $(PART:%=--part %); fi
@@ -62,9 +69,10 @@ test-long: ## what takes long and seldom finds more: every kill, races to 20 win
 	$(call reported,test-long-stages,$(LONG_BUDGET_MIN))
 
 test-lab: $(VENV)/ready ## the lab's own tests
-	$(PYTEST) -m lab_lifecycle
+	$(PYTEST) -m lab_lifecycle tests/lab/gridlab
 
-test-stages: check docs
+test-stages: $(VENV)/ready
+	@$(SIDE_BY_SIDE) static units docs
 	@if [ "$$(id -u)" -eq 0 ]; then $(MAKE) --no-print-directory test-as-root; else \
 	$(MAKE) --no-print-directory test-embedded && \
 	echo "left out, for they need root: the tests marked root, lab and lab_lifecycle"; fi
@@ -73,19 +81,20 @@ test-embedded:
 	$(call stage,embedded) -n $(WAITING) $(AGAIN) -m '(killing or apart) and not root and not long'
 
 test-as-root: # those on embedded clusters mostly wait
-	$(call stage,root) -n $(WAITING) $(AGAIN) -m '(killing or apart or root) and not lab and not lab_lifecycle and not long'
-	$(call stage,smoke) -m 'lab_lifecycle and smoke'
+	$(call stage,root) -n $(WAITING) $(AGAIN) -m '(killing or apart or root) and not twin and not lab and not lab_lifecycle and not long'
+	$(call stage,smoke) -m 'lab_lifecycle and smoke' tests/lab/gridlab
 	tools/labs $(LABS)
-	$(call stage,lab) -m 'lab and not long' $(IN_LABS)
+	$(call stage,lab) -m 'lab and not long' $(IN_LABS) $(OF_LABS)
 
 test-long-stages: $(VENV)/ready
-	$(call stage,long) -n auto -m 'long and not lab'
+	$(call stage,long) -n auto -m '(long or twin) and not lab'
+	$(call stage,search) -n auto -m 'hypothesis and not lab and not root' --hypothesis-profile search
 	@if [ "$$(id -u)" -eq 0 ]; then $(MAKE) --no-print-directory test-long-as-root; else \
 	echo "left out, for they need root: the tests marked lab"; fi
 
 test-long-as-root:
 	tools/labs $(LABS)
-	$(call stage,lab-long) -m 'lab and long' $(IN_LABS)
+	$(call stage,lab-long) -m 'lab and long' $(IN_LABS) $(OF_LABS)
 
 bench: lab ## what a transfer and a campaign cost, in the lab; fails when a target of docs/figures.md is missed
 	@mkdir -p .build

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 from bench.bag import NOON, campaign
 from bench.rows import Row
+from gridbridge.decisions.campaigns.ending.judge import Judge
 from gridbridge.model.campaigns.campaign import Array, ArrayState
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
@@ -56,7 +57,8 @@ def _measured(path: str, arrays: int) -> tuple[float, float]:
     sent, answers = campaigns.open_arrays(), {"beta": _listed(arrays)}
     ends = {place: JobEnd(exit_status=0) for place in range(1, 101)}
     vars(updator)["_ends"] = lambda asked: dict.fromkeys(asked, ends)
-    judge = updator._judge(campaigns.unfinished())
+    vars(updator)["_told_within_s"] = lambda clusters: dict.fromkeys(clusters, 0.0)
+    judge = Judge(campaigns.unfinished(), (), {}, policy.runner.forgotten_s)
 
     def look() -> None:
         updator._missing.begin()

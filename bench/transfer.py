@@ -32,7 +32,7 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean, median
 
-from bench import ssh, staging
+from bench import replicas, ssh, staging
 from bench.rows import QUICK, Row, Size, show
 from bench.site import FOLDER, HOST, PLAIN, Site, Usage, is_possible
 
@@ -195,6 +195,7 @@ PARTS: dict[str, Callable[[Site, Size], list[Row]]] = {
     "ssh": ssh.cpu,
     "ssh-at-once": ssh.acceptance,
     "staging": staging.rate,
+    "replicas": replicas.rate,
 }
 
 

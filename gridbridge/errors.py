@@ -80,6 +80,10 @@ class NotAsBrought(GridbridgeError):
     """A campaign's file is not what it was at the first call: nothing more of it is submitted."""
 
 
+class NotRead(GridbridgeError):
+    """A campaign's file can't be read now: nothing is known of what its owner brought."""
+
+
 class Ended(GridbridgeError):
     """Root's ledger has the end of a campaign, and its owner has not taken it up again since."""
 
@@ -98,6 +102,14 @@ class Barred(GridbridgeError):
 
 class Unstageable(GridbridgeError):
     """What a job declares to be carried there can't be: it has to be declared otherwise."""
+
+
+class StorageUnusable(GridbridgeError):
+    """A storage area, or a replica in it, can't be used now; the message says why."""
+
+
+class StorageAway(StorageUnusable):
+    """What we had in a storage area is not there, as when its filesystem is not mounted."""
 
 
 class Unsafe(GridbridgeError):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from screen import Bars
-from stages import CLUSTERS, Stage
+from stages import CLUSTERS, Stage, concluded
 
 TASKS = 300
 LIMIT_S = 170
@@ -61,12 +61,8 @@ def play(stage: Stage, tasks: int = TASKS) -> int:
         picture = stage.picture(number)
     wrong = _faults(stage, last, story, tasks, picture)
     _tell(stage, last, story)
-    for line in wrong:
-        print(f"WRONG: {line}")
-    print(f"{tasks} tasks, {len(wrong)} wrong, {time.monotonic() - begun:.0f} s")
-    print(f"when which of them ended where: {picture}")
-    print(stage.next.format(number=number))
-    return 1 if wrong else 0
+    shown = f"when which of them ended where: {picture}"
+    return concluded(f"{tasks} tasks", wrong, begun, shown, stage.next.format(number=number))
 
 
 def _submit(stage: Stage, tasks: int) -> int:

@@ -2,9 +2,10 @@
 
 One job is deleted and one suspended on the way. A live table shows every job and where it runs;
 without a terminal each change is a line. Then a campaign fills three clusters (lab/campaign.py),
-and alpha grows with its queue and shrinks again (lab/elastic.py).
-As root it plays in the lab, else with `--embedded` on embedded clusters (lab/apart), which have no
-nodes to add: there the last part is left out.
+alpha grows with its queue and shrinks again (lab/elastic.py), and waiting tasks and data are moved
+(lab/rebalance.py).
+As root it plays in the lab, else with `--embedded` on embedded clusters (lab/apart), which have
+neither nodes to add nor a second place for a task: there the last two parts are left out.
 Exit status: 0, 1 if anything went wrong, 2 if it can't begin.
 """
 
@@ -18,11 +19,13 @@ from dataclasses import dataclass, field, replace
 
 import campaign
 import elastic
+import rebalance
 from grids import Folders, Grid, Lab, Report, Row
 from screen import Screen
 from stages import FoldersStage, LabStage
 
-PARTS = ("transfer", "campaign", "elastic")
+OF_LAB = {"elastic": elastic, "rebalance": rebalance}  # parts that only the lab plays
+PARTS = ("transfer", "campaign", *OF_LAB)
 JOBS = 12
 HOME_SLOTS = 4
 LIMIT_S = 180
@@ -79,8 +82,9 @@ class Plot:
 def main() -> int:
     """Play what is asked for and return the exit status."""
     chosen = _options().parse_args()
-    if chosen.part == "elastic":
-        return _elastic(is_embedded=chosen.embedded)
+    if chosen.part in OF_LAB and (chosen.embedded or os.getuid() != 0):
+        print(OF_LAB[chosen.part].NEEDS, file=sys.stderr)
+        return 2
     if not chosen.embedded and os.getuid() != 0:
         print(NEEDS, file=sys.stderr)
         return 2
@@ -90,16 +94,10 @@ def main() -> int:
     if chosen.part in (None, "campaign"):
         stage = FoldersStage() if chosen.embedded else LabStage()
         statuses.append(campaign.play(stage, chosen.tasks))
-    if chosen.part is None and not chosen.embedded:
-        statuses.append(elastic.play())
+    for name, part in OF_LAB.items():
+        if chosen.part == name or (chosen.part is None and not chosen.embedded):
+            statuses.append(part.play())
     return max(statuses)
-
-
-def _elastic(*, is_embedded: bool) -> int:
-    if is_embedded or os.getuid() != 0:
-        print(elastic.NEEDS, file=sys.stderr)
-        return 2
-    return elastic.play()
 
 
 def _options() -> argparse.ArgumentParser:

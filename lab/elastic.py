@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stages import HOST, PICTURE, TOML, run, sh
+from stages import TOML, concluded, fetched, keep, sh
 
 ACCOUNT = "gridbridge-admin"
 BALANCE = "/opt/gridbridge/bin/gridbridge-balance"
@@ -25,7 +25,7 @@ SHOWN = "num_hosts"  # the picture that is named
 PNG = b"\x89PNG"
 OWN, MOST = 2, 5  # hosts of alpha's queue
 TASKS, TASK_S = 30, 6
-LIMIT_S = 75
+LIMIT_S = 180
 LOOK_S = 0.5
 NONE = "no gridbridge-balance is installed in the lab: nothing was done"
 NEEDS = """\
@@ -93,6 +93,7 @@ class Story:
     most_hosts: int = 0
     fewest_after: int | None = None  # once no task was left
     failed: list[str] = field(default_factory=list)  # rounds
+    left: list[str] = field(default_factory=list)  # nodes that were not given back
 
 
 def play() -> int:
@@ -109,12 +110,9 @@ def play() -> int:
     finally:
         sh(f"mv {KEPT} {TOML}; {CLEAR}")
     wrong = faults(story, _ends(job), picture)
-    for line in wrong:
-        print(f"WRONG: {line}")
-    print(f"{TASKS} tasks, {len(wrong)} wrong, {time.monotonic() - begun:.0f} s")
-    print(f"how many hosts there were when: {picture}")
-    print(NEXT)
-    return 1 if wrong else 0
+    return concluded(
+        f"{TASKS} tasks", wrong, begun, f"how many hosts there were when: {picture}", NEXT
+    )
 
 
 def with_sections(toml: str) -> str:
@@ -127,7 +125,7 @@ def with_sections(toml: str) -> str:
 
 def _prepare() -> None:
     """Set the balancer up; what a killed demo has left is put back first."""
-    sh(f"[ ! -e {KEPT} ] || mv {KEPT} {TOML}; cp -p {TOML} {KEPT}")
+    keep(KEPT)
     sh(PREPARE)
     sh(f"cat >{TOML}.new && mv {TOML}.new {TOML}", stdin=with_sections(sh(f"cat {TOML}")))
 
@@ -156,12 +154,14 @@ def _follow(job: str) -> Story:
             if story.fewest_after <= OWN and not _nodes():
                 break
         time.sleep(LOOK_S)  # the time between two rounds, not a wait for anything
+    story.left = _nodes()
     return story
 
 
-def _nodes() -> bool:
-    """Say whether the balancer has nodes that are not gone: each was paid for."""
-    return bool(json.loads(sh("gridbridge balance status --json"))["nodes"])
+def _nodes() -> list[str]:
+    """Return the names of the balancer's nodes that are not gone: each was paid for."""
+    told = json.loads(sh("gridbridge balance status --json"))
+    return [one["name"] for one in told["nodes"]]
 
 
 def look(listed: str, job: str) -> Look:
@@ -187,6 +187,7 @@ def faults(story: Story, ends: Sequence[tuple[str, str]], picture: Path) -> list
         f"tasks did not end well at {', '.join(sorted(set(killed)))}": bool(killed),
         f"a round failed: {''.join(story.failed[:1])}": bool(story.failed),
         "there is no picture": not picture.read_bytes().startswith(PNG),
+        f"the balancer has nodes left: {' '.join(story.left)}": bool(story.left),
     }
     return [words for words, is_so in found.items() if is_so]
 
@@ -207,7 +208,4 @@ def _ends(job: str) -> list[tuple[str, str]]:
 def _picture() -> Path:
     """Draw the rounds there and bring the picture to this machine."""
     sh(f"gridbridge balance plot --stats {STATS} --output-dir {PLOTS}")
-    picture = PICTURE.with_name("elastic.png")
-    picture.parent.mkdir(exist_ok=True)
-    picture.write_bytes(run(HOST, "root", f"cat {PLOTS}/{SHOWN}.png", b""))
-    return picture
+    return fetched(f"{PLOTS}/{SHOWN}.png", "elastic.png")

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -100,7 +101,8 @@ class LabStage:
     @contextmanager
     def quick_cycles(self, may_wait: Mapping[str, int]) -> Iterator[None]:
         """Change the lab's configuration, and put it back."""
-        sh(f"[ ! -e {KEPT} ] || mv {KEPT} {TOML}; cp -p {TOML} {KEPT}; {STOP}; {SETUP} --apply")
+        keep(KEPT)
+        sh(f"{STOP}; {SETUP} --apply")
         try:
             new = _quick(sh(f"cat {TOML}"), may_wait)
             sh(f"cat >{TOML}.new && mv {TOML}.new {TOML}; {START}", stdin=new)
@@ -138,9 +140,7 @@ class LabStage:
         """Draw it there and bring the file to this machine."""
         name = f"/tmp/demo-{number}.png"
         sh(f"gridstat {number} --plot {name}", user="alice")
-        PICTURE.parent.mkdir(exist_ok=True)
-        PICTURE.write_bytes(run(HOST, "root", f"cat {name} && rm {name}", b""))
-        return PICTURE
+        return fetched(f"{name} && rm {name}", PICTURE.name)
 
 
 class FoldersStage:
@@ -225,6 +225,27 @@ def _quick(toml: str, may_wait: Mapping[str, int]) -> str:
 
 def _embedded(cluster: str, *words: str, stdin: str = "") -> str:
     return _output((*EMBEDDED, f"{FOLDERS}/{cluster}", *words), stdin.encode()).decode()
+
+
+def concluded(what: str, wrong: Sequence[str], begun: float, *lines: str) -> int:
+    """Tell what was wrong of what was played since then; return the exit status."""
+    for line in wrong:
+        print(f"WRONG: {line}")
+    print(f"{what}, {len(wrong)} wrong, {time.monotonic() - begun:.0f} s", *lines, sep="\n")
+    return 1 if wrong else 0
+
+
+def keep(kept: str) -> None:
+    """Keep the site's gridbridge.toml; what a killed demo has kept is put back first."""
+    sh(f"[ ! -e {kept} ] || mv {kept} {TOML}; cp -p {TOML} {kept}")
+
+
+def fetched(there: str, name: str) -> Path:
+    """Bring a picture from the transfer host to this machine, under a name."""
+    picture = PICTURE.with_name(name)
+    picture.parent.mkdir(exist_ok=True)
+    picture.write_bytes(run(HOST, "root", f"cat {there}", b""))
+    return picture
 
 
 def sh(script: str, *, host: str = HOST, user: str = "root", stdin: str = "") -> str:

@@ -5,15 +5,32 @@ import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
-from tests import order
+from gridbridge.state.database import file
+from tests import made, order
 from tests.apart import apart as apart
 from tests.minutes import JUNIT
 
 os.umask(0o022)  # a gridbridge.toml that a group may write is not obeyed
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell put us behind
-settings.register_profile("gridbridge", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("gridbridge")
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A run says what the last one said: it takes up no example of an earlier one.
+settings.register_profile("same", patient, derandomize=True, database=None)
+settings.register_profile("search", patient, max_examples=2000)  # of `make test-long`
+settings.load_profile("same")
+of_modules = providers._get_local_constants  # that a worker happens to have imported
+providers._get_local_constants = lambda: (
+    providers._local_constants if settings().derandomize else of_modules()
+)
+
+
+@pytest.fixture(autouse=True)
+def quick_files(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make state files at once, but where their making is what is tested."""
+    if "tests/state/" not in request.node.nodeid:
+        monkeypatch.setattr(file, "_migrate", made.migrate)
+        monkeypatch.setattr(file, "_set_up", made.set_up)
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in a hook of that name

@@ -12,7 +12,8 @@ import pytest
 
 SECONDS = Path(__file__).with_name("seconds.toml")
 UNKNOWN_S = 1e6  # a new file comes first: it may be long
-TOGETHER = ("tests/lab/campaigns",)  # folders whose files share what they prepare: of one lab
+# Folders whose files share what they prepare: each of one lab.
+TOGETHER = ("tests/lab/campaigns", "tests/lab/campaigns/faults")
 
 
 def file_of(item: pytest.Item) -> str:

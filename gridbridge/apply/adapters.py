@@ -18,7 +18,9 @@ from gridbridge.batch.gridengine import submit as gridengine_submit
 from gridbridge.batch.gridengine import tasks as gridengine_tasks
 from gridbridge.batch.gridengine import tools as gridengine_tools
 from gridbridge.batch.gridengine.standby import tags as gridengine_tags
+from gridbridge.batch.oar import demand as oar_demand
 from gridbridge.batch.oar import ends as oar_ends
+from gridbridge.batch.oar import nodes as oar_nodes
 from gridbridge.batch.oar import site as oar_site
 from gridbridge.batch.oar import status as oar_status
 from gridbridge.batch.oar import submit as oar_submit
@@ -74,6 +76,7 @@ class Adapter(Generic[Where]):
     shows_demand: "ShowsDemand[Where] | None" = None
     shows_crowd: "ShowsCrowd[Where] | None" = None
     shows_suspension: bool = False  # its list tells that a job was suspended there
+    has_fixed_nodes: bool = False  # none is made; they rest by root's word, unless it does that
 
 
 GRIDENGINE: Adapter[Cell] = Adapter(
@@ -105,6 +108,9 @@ OAR: Adapter[OarServer] = Adapter(
     sets_up=oar_site,
     listens=oar_ends,
     array_ends=oar_status,
+    keeps_tags=oar_nodes,
+    shows_demand=oar_demand,
+    has_fixed_nodes=True,
 )
 EMBEDDED: Adapter[Folder] = Adapter(
     submit=embedded_submit,

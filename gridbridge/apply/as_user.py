@@ -4,6 +4,8 @@ A service that is its one person's own (a site of embedded clusters) runs it as 
 acts for that person alone, and keeps the same ledger.
 """
 
+import sys
+
 from gridbridge.errors import NotOurs
 from gridbridge.model.places import AS_USER, NOT_OURS, PYTHON
 from gridbridge.model.policy import Policy
@@ -23,10 +25,10 @@ def reach(policy: Policy) -> None:
     _is_personal = policy.is_personal
 
 
-def call(*words: str) -> Completed:
+def call(*words: str, patience_s: float = PATIENCE_S, most_bytes: int = sys.maxsize) -> Completed:
     """Run it with these words; NotOurs when the id that it acts on is another's job by now."""
     way = ALONE if _is_personal else SUDO
-    done = run((*way, *words), ENVIRONMENT, PATIENCE_S)
+    done = run((*way, *words), ENVIRONMENT, patience_s, b"", most_bytes)
     if done.status == NOT_OURS:
         raise NotOurs(last_words(done))
     return done

@@ -34,10 +34,11 @@ class TellsArrayEnds(Protocol[Where]):
         """
         ...
 
-    def array_lives(self, where: Where, array: int, account: str, /) -> frozenset[int] | None:
-        """Return the places of tasks that surely live, by a question about this array alone.
+    def living_of(self, where: Where, arrays: Mapping[int, str], /) -> dict[int, frozenset[int]]:
+        """Return the places of tasks that surely live, by a question about these arrays alone.
 
-        They are at least those that have begun. None: there is no such array, or none of it lives.
+        The arrays' accounts are given by their ids, as the places are. They are at least those that
+        have begun. An array is left out if there is none of that account, or none of it lives.
         """
         ...
 
@@ -70,6 +71,13 @@ class GuardsTasks(Protocol[Where]):
 
     def deferred(self, where: Where, /) -> frozenset[int]:
         """Return the jobs that wait for their start time, of whatever owner."""
+        ...
+
+    def keep_off(self, where: Where, local: TransferId, others: Callable[[str], str], /) -> None:
+        """Keep a job from some queues until `unpin`; `others` makes the list from its own.
+
+        Raises GridbridgeError when none of the others could run it.
+        """
         ...
 
     def unpin(self, where: Where, local: TransferId, /) -> None:

@@ -125,6 +125,19 @@ class SubmitsArrays(Protocol[Where]):
         """End the tasks at some places, `1-5,9`, of the array of that name, whatever they do."""
         ...
 
+    def hold_places(
+        self, where: Where, array: str, names: tuple[str, str], places: tuple[range, ...], /
+    ) -> tuple[range, ...]:
+        """Keep tasks at some places of an array from starting; return those that wait, and do.
+
+        `names` are the array's before and after its release. What has begun goes on.
+        """
+        ...
+
+    def release_places(self, where: Where, array: str, places: tuple[range, ...], /) -> None:
+        """Let them start again; those that run or are gone are left as they are."""
+        ...
+
 
 class AtHome(Protocol[Where]):
     """What a starter asks of the cluster that has its queue: of the same module as Submit.

@@ -66,5 +66,9 @@ gb_status=$?
 rm -f -- "$gb_output.nodes"
 make_way
 case $gb_status$gb_outputs in 0?*) put || gb_status=1 ;; esac
-case $gb_status in 99 | 100) gb_status=$((gb_status + 100)) ;; 199 | 200) die $((gb_status - 136)) ;; esac
+case $gb_status in
+99 | 100) gb_status=$((gb_status + 100)) ;;
+199 | 200) die $((gb_status - 136)) ;;
+129 | 13? | 14[0-4] | 15[2-57-9]) trap - USR2 && die $((gb_status - 128)) ;; # so sh tells a signal; others would stop us, or do nothing
+esac
 exit "$gb_status"

@@ -1,4 +1,4 @@
-"""gridbridge-as-root VERB HOST [ADDRESS]: one of four things that only root may do on the master.
+"""gridbridge-as-root VERB ...: one of the few things that only root may do on the master.
 
 Run as root by the account gridbridge-admin through sudo. It takes names and addresses, never a
 command or a path. Exit status: 0 done, 1 failed, 2 refused.
@@ -7,6 +7,13 @@ command or a path. Exit status: 0 done, 1 failed, 2 refused.
   unname HOST         take it out of that block
   export HOST         run the program that [bootstrap] export of root's gridbridge.toml names
   unexport HOST       the same with unexport; where none is named nothing is done
+  node drain HOST     on an OAR server: no more jobs start on a node
+  node settle HOST    have OAR look at its state anew, which is alive
+  node halt HOST      have OAR take it for one that it may wake
+  node undrain HOST   let jobs start there again
+  node open HOST      the same for one that was halted
+  node tag HOST [TAGS]  have OAR keep tags of it
+  node owns           end with 0 unless OAR's own energy saving is on: then nodes have one owner
 
 Example: sudo -n /opt/gridbridge/bin/gridbridge-as-root name alpha-n7 10.77.0.13
 """
@@ -20,6 +27,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from gridbridge import config
+from gridbridge.apply.elastic import oar_nodes
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.places import CONFIG
 from gridbridge.shell import synopsis, trust
@@ -31,6 +39,12 @@ BEGIN, END = "# gridbridge: nodes that come and go", "# gridbridge: end"
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]*[A-Za-z0-9])*")
 HOST_MAX = 253
 LIMIT_S = 50.0
+OAR_CONF = "/etc/oar/oar.conf"
+OFF = (("drain",), ("halt",))  # what OAR's own energy saving would do
+USAGE = (
+    "usage: gridbridge-as-root name HOST ADDRESS | unname|export|unexport HOST"
+    " | node VERB HOST [TAGS]"
+)
 ENV = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 FAILED, REFUSED = 1, 2
 
@@ -60,8 +74,33 @@ def perform(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> N
         change(hosts, lambda text: unnamed(text, _host(names[0])))
     elif verb in (("export",), ("unexport",)) and len(names) == 1:
         run_sites(verb[0], _host(names[0]), path)
+    elif verb == ("node",):
+        of_node(names)
     else:
-        raise Refused("usage: gridbridge-as-root name HOST ADDRESS | unname|export|unexport HOST")
+        raise Refused(USAGE)
+
+
+def of_node(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
+    """Do what is asked of one of OAR's nodes; Refused where OAR itself halts and wakes them."""
+    if words[:1] in (("owns",), *OFF):
+        _require_ours(conf)
+    if words == ("owns",):
+        return
+    commands = oar_nodes.commands_of(words)
+    if not commands:
+        raise Refused(USAGE)
+    _host(words[1])
+    if not oar_nodes.are_tags("".join(words[2:])):
+        raise Refused(f"{words[2][:80]!r} are no tags: letters, digits and :._+- are right")
+    for argv in commands:
+        run(argv, dict(ENV), LIMIT_S).checked()
+
+
+def _require_ours(conf: str) -> None:
+    with open(conf, encoding="utf-8", errors="replace") as file:
+        found = oar_nodes.saves_itself(file.read())
+    if found:
+        raise Refused(f"{conf} has {found[:80]!r}: OAR itself halts and wakes nodes")
 
 
 def _host(text: str) -> str:

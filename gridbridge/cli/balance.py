@@ -102,7 +102,8 @@ def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
     `gridbridge balance snapshot` saved in FOLDER, or somebody by hand: qstat.xml (of
     `qstat -u '*' -xml -f -r`), qhost.xml (of `qhost -xml`), qconf.json and state.json. No cell is
     asked then, and no configuration is read unless --config names one. Without a maximum nothing is
-    ever added or removed.
+    ever added or removed. The balancer's nodes are known to root and gridbridge-admin; others are
+    told that they are not.
     Exit status: 0 also when nothing would be done; 2 usage; 75 the cell gave no whole answer.
 
     \b
@@ -114,6 +115,8 @@ def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
     if folder and source is ParameterSource.DEFAULT:
         path = ""
     told = or_later(lambda: service.plan(service.Given(**given), datetime.now(UTC), folder, path))
+    if not folder:
+        _complain_of_hidden()
     if is_json:
         output.as_json(told_plain(told))
         return
@@ -125,7 +128,8 @@ def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
 @balance.command()
 @click.argument("folder", metavar="FOLDER")
 @CONFIG_FILE
-def snapshot(folder: str, path: str) -> None:
+@JSON
+def snapshot(folder: str, path: str, is_json: bool) -> None:
     """Save what a round of the balancer looks at now in FOLDER.
 
     It has what `qstat` and `qhost` would show anybody: with it others can see why a cluster grew,
@@ -137,6 +141,17 @@ def snapshot(folder: str, path: str) -> None:
       gridbridge balance snapshot saved
     """
     or_later(lambda: service.snapshot(folder, datetime.now(UTC), path))
+    _complain_of_hidden()
+    if is_json:
+        output.as_json({"folder": folder})
+
+
+def _complain_of_hidden() -> None:
+    """Say that nodes are not known, where this account may not read what is kept of them."""
+    if service.is_hidden():
+        output.complain(
+            "the balancer's nodes are not known here: root and gridbridge-admin see them"
+        )
 
 
 def told_plain(told: Told) -> dict[str, object]:

@@ -17,9 +17,9 @@ from gridbridge.services.tools import drain as service
 def drain(cluster: str, reason: str, folder: str) -> None:
     """Let no more jobs go to a cluster.
 
-    Its transfer queues close within a few seconds and stay closed, over restarts too, until
-    `gridbridge undrain`. What is there already goes on to its end. For root and the service
-    account. Exit status: 0, 2 for an error.
+    Its transfer queues close within a few seconds, and campaigns send it nothing from their next
+    cycle on, until `gridbridge undrain`, over restarts too. What is there already goes on to its
+    end. For root and the service account. Exit status: 0, 2 for an error.
 
     \b
     Example:

@@ -9,10 +9,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Literal, TextIO
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from gridbridge.errors import GridbridgeError, OutputError, ReaderGone
 
 STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold red"}
@@ -45,6 +41,13 @@ def complain(text: str) -> None:
             sys.stderr.flush()
     except OSError:
         _drop(sys.stderr)
+
+
+def progress(text: str) -> None:
+    """Show how far it is, on the last line of a terminal; nothing anywhere else."""
+    if sys.stderr and sys.stderr.isatty():
+        sys.stderr.write(f"\r\033[K{text}")
+        sys.stderr.flush()
 
 
 def as_json(value: object) -> None:
@@ -95,6 +98,10 @@ def _rich_table(
     unbroken: Sequence[str],
     numbers: Sequence[str],
 ) -> None:
+    from rich.console import Console  # 50 ms, which no pipe needs
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for title in head:
         side: Literal["left", "right"] = "right" if title in numbers else "left"

@@ -11,7 +11,7 @@ from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.besteffort import BestEffortOrder
 from gridbridge.model.transfer.sections import MAX_SLOTS
-from gridbridge.services.site import balancer, besteffort
+from gridbridge.services.site import balancer, besteffort, brokerage
 from gridbridge.services.site import setup as service
 from gridbridge.services.site.setup import Step
 from gridbridge.services.site.wanted_queue import QueueOrder
@@ -150,6 +150,31 @@ def setup_besteffort(
         verify(planned(policy, order))
 
 
+@setup.command(name="order")
+@APPLY
+def setup_order(is_applied: bool) -> None:
+    """Have jobs offered to transfer queues in the order of queue_order in [site].
+
+    That is the cluster with the least expected wait first, by the service's last answers, or the
+    one with the least cost. The queues exchange their seq_no for that: home's own queues come first
+    as before. A line of cron has it follow what clusters answer. With queue_order = "seq_no"
+    the queues get the numbers back that they had at first.
+
+    \b
+    Example:
+      gridbridge setup order
+      gridbridge setup order --apply
+    """
+    policy = config.load(CONFIG)
+    found = brokerage.steps(policy)
+    if not is_applied:
+        show(found)
+        return
+    brokerage.apply(found, policy, lambda step: output.line(f"done: {step.what}"))
+    if not found:
+        output.line("nothing to do")
+
+
 @setup.command(name="balance")
 @APPLY
 @click.option(
@@ -160,8 +185,8 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
 
     It becomes a manager of the cell, may run gridbridge-as-root by sudo, and cron starts
     gridbridge-balance each minute as this account. That only says what it would do as long as
-    `apply = true` does not stand in [balance] of gridbridge.toml. With --remove its rights and
-    its line of cron are taken away; the account stays with all that it knows.
+    `apply = true` does not stand in [balance] of gridbridge.toml. With --remove its rights, its
+    line of cron and its systemd unit are taken away; the account stays with all that it knows.
 
     \b
     Example:

@@ -1,11 +1,12 @@
 """gridbridge why: where a job or campaign is, what it waits for, and what happened to it."""
 
+import re
 from datetime import UTC, datetime
 
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import FOLDER, JSON, clock
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, clock
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.report import FIRST_EVENTS, Attempt, Explanation, printable
 from gridbridge.services.tools import campaign_why, reports
@@ -13,28 +14,35 @@ from gridbridge.services.tools.campaign_why import Told
 from gridbridge.state.shown import plain
 
 UNKNOWN = 1
+IS_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?").fullmatch  # of a job or campaign, and of a task
 
 
 @click.command()
-@click.argument("job", metavar="JOB[.TASK]|CAMPAIGN[.TASK]")
+@click.argument("job", metavar="JOB[.TASK]|CAMPAIGN[.TASK]|[OWNER/]DATASET")
 @FOLDER
+@CONFIG_FILE
 @JSON
-def why(job: str, folder: str, is_json: bool) -> None:
-    """Tell where a job or a campaign is and what it waits for.
+def why(job: str, folder: str, path: str, is_json: bool) -> int:
+    """Tell where a job, a campaign or a dataset is, and what a job waits for.
 
     JOB is the local job's id, as qsub and qstat tell it; below it stands what happened to it so
     far, and the tasks of an array are shown one by one. Finished transfers are known as long as
     gridbridge.toml says ([retention] closed_h). CAMPAIGN is the number that gridsub told: each
     cluster that may run it is shown with the numbers of the last cycle, and what would change
-    them. Where a job and a campaign have the same number, both are told. Exit status: 0, 1 for a
-    number of which neither is known, 2 for anything else.
+    them. Where a job and a campaign have the same number, both are told. DATASET is one of one's
+    own, with its replicas and with what the service had done about it; for root and the service
+    account OWNER/DATASET is anybody's. Exit status: 0, 1 for a number of which neither is known, 2
+    for anything else.
 
     \b
     Example:
       gridbridge why 12
       gridbridge why 12.3 --json
+      gridbridge why reads
     """
     now = datetime.now(UTC)
+    if not IS_NUMBER(job):
+        return _dataset(job, path, now, is_json=is_json)
     campaign = campaign_why.why(job, folder)
     try:
         alarm, tasks = reports.why(job, now, folder)
@@ -49,11 +57,20 @@ def why(job: str, folder: str, is_json: bool) -> None:
     if is_json:
         known = {"campaign": plain(campaign)} if campaign else {}
         output.as_json({"alarm": alarm, "tasks": plain(tasks), **known})
-        return
+        return 0
     if tasks or not campaign:
         show(alarm, tasks, now)
     if campaign:
         _show_campaign(campaign, now, is_alone=not tasks)
+    return 0
+
+
+def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
+    """Tell of a dataset, its replicas and its moves."""
+    from gridbridge.cli.data import shown  # few ask for one
+    from gridbridge.services.tools.datasets import telling
+
+    return shown.told(telling.tell(name, path), now, is_json=is_json)
 
 
 def _show_campaign(told: Told, now: datetime, *, is_alone: bool) -> None:

@@ -7,6 +7,7 @@ from gridbridge.config.sections import Group, Named, Single
 from gridbridge.config.words import Table, table_of
 from gridbridge.model.elastic.sections import (
     HOST_NAME,
+    SCHEDULE,
     Balance,
     Bootstrap,
     Demand,
@@ -34,6 +35,7 @@ def problems(sections: Table) -> Iterator[str]:
     least, most = told.get("min_nodes"), told.get("max_nodes")
     if isinstance(least, int) and isinstance(most, int) and 0 < most < least:
         yield f"[balance] min_nodes: {least}; at most max_nodes ({most}) would be right"
+    yield from _of_schedule(table_of(sections, "demand").get("schedule"))
     told = table_of(sections, "squeeze")
     minimal = told.get("minimal_reserve", Squeeze().minimal_reserve)
     target = told.get("target_reserve", Squeeze().target_reserve)
@@ -45,3 +47,13 @@ def problems(sections: Table) -> Iterator[str]:
         if boot.get("steps") and not boot.get(key):
             yield f"[bootstrap] {key}: empty; steps are done by ssh, and need one"
     yield from providers.problems(sections)
+
+
+def _of_schedule(told: object) -> Iterator[str]:
+    """Find entries whose least is above their most."""
+    if not isinstance(told, str) or not SCHEDULE.holds(told):
+        return
+    for entry in filter(None, told.split(", ")):
+        least, _, most = entry.rpartition(" ")[2].partition("-")
+        if int(least) > int(most):
+            yield f"[demand] schedule: {entry!r}; the least nodes first would be right"

@@ -1,20 +1,39 @@
-"""The section of rebalancing, [rebalance]."""
+"""The sections of rebalancing, [rebalance] and [storage.NAME]."""
 
 from collections.abc import Iterator
 
-from gridbridge.config.sections import Group, Single
-from gridbridge.config.words import Table, table_of
+from gridbridge.config.sections import Group, Named, Single
+from gridbridge.config.words import Table, Wrong, key_name, table_of
 from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.storage import Storage
+from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
 
 SECTION = Single(name="rebalance", kind=Rebalance)
-GROUPS: tuple[Group, ...] = (SECTION,)
+STORAGE = Named(name="storage", field="storage", kind=Storage, form=OBJECT_NAME)
+GROUPS: tuple[Group, ...] = (SECTION, STORAGE)
 
 
 def problems(sections: Table) -> Iterator[str]:
-    """Find limits that contradict each other."""
+    """Find limits that contradict each other, and areas that are nowhere or twice there."""
     told = table_of(sections, "rebalance")
     least = told.get("full_free_bytes", Rebalance().full_free_bytes)
     enough = told.get("min_free_bytes", Rebalance().min_free_bytes)
     if isinstance(least, int) and isinstance(enough, int) and least > enough:
         right = f"at most min_free_bytes ({enough}) would be right"
         yield f"[rebalance] full_free_bytes: {least}; {right}"
+    yield from _storage_problems(table_of(sections, "storage"), table_of(sections, "cluster"))
+
+
+def _storage_problems(areas: Table, clusters: Table) -> Iterator[str]:
+    seen: dict[tuple[object, str], str] = {}
+    for name in areas:
+        told = table_of(areas, name)
+        cluster, path = told.get("cluster"), str(told.get("path")).rstrip("/")
+        if isinstance(cluster, str) and CLUSTER_NAME.holds(cluster) and cluster not in clusters:
+            problem = Wrong(cluster, "undefined", f"one of {', '.join(clusters)}")
+            yield f"[storage.{key_name(name)}] cluster{problem}"
+        elif name in clusters:
+            yield f"[storage.{key_name(name)}]: a cluster's name; another one, such as {name}-data"
+        elif (other := seen.setdefault((cluster, path), name)) != name:
+            problem = Wrong(path, f"the folder of {other}", "a folder of its own")
+            yield f"[storage.{key_name(name)}] path{problem}"

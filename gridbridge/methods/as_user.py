@@ -7,9 +7,10 @@ remote job must be that person's and bear the record's transfer as its account. 
 
 VERB is hold, release, suspend, resume, delete or unstage. Of campaigns, with a file of a person's
 own: send-arrays FILE CLUSTER ARRAY TASKS [ARRAY TASKS ...], send-copies FILE CLUSTER ARRAY TASKS,
-release-array FILE CLUSTER ARRAY, delete-array FILE CLUSTER ARRAY [PLACES], list-arrays FILE,
-end-campaign FILE, and take-up FILE REQUEST.
-And notify-owner FILE WORD...: a person's own program.
+release-array FILE CLUSTER ARRAY, delete-array FILE CLUSTER ARRAY [PLACES], delete-waiting FILE
+CLUSTER ARRAY PLACES, list-arrays FILE, end-campaign FILE, and take-up FILE REQUEST.
+And notify-owner FILE WORD...: a person's own program. Of datasets: look FILE..., verify FILE,
+copy FILE STORAGE [LEAVING] and drop FILE STORAGE.
 
 Example: sudo -n /opt/gridbridge/bin/gridbridge-as-user delete m.0123456789abcdef0123456789abcdef
 """
@@ -26,6 +27,7 @@ from gridbridge.methods.owner import (
     Refused,
     become,
     leave,
+    lift_limits,
     read_config,
     require_person,
     watch,
@@ -48,15 +50,11 @@ VERBS = {
     "unstage": "",  # removes the transfer's own folder
 }
 NOTIFY = "notify-owner"  # people/notify
-ARRAY_VERBS = (
-    "send-arrays",
-    "send-copies",
-    "release-array",
-    "delete-array",
-    "list-arrays",
-    "end-campaign",
-    "take-up",
-)  # of campaigns: arrays/verbs
+REPLICA_VERBS = ("look", "verify", "copy", "drop")  # people/replicas
+ARRAY_VERBS = (  # of campaigns: arrays/verbs
+    *("send-arrays", "send-copies", "release-array", "delete-array", "delete-waiting"),
+    *("list-arrays", "end-campaign", "take-up"),
+)
 
 
 def main() -> None:
@@ -66,6 +64,7 @@ def main() -> None:
     os.chdir("/")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
+        lift_limits()
         perform(sys.argv[1:])
     except (GridbridgeError, OSError) as error:
         leave(error)
@@ -81,6 +80,10 @@ def perform(arguments: list[str]) -> NoReturn:
         from gridbridge.methods.people import notify
 
         notify.perform(arguments[1:])
+    if arguments and arguments[0] in REPLICA_VERBS:
+        from gridbridge.methods.people import replicas
+
+        replicas.perform(arguments)
     if len(arguments) != 2 or arguments[0] not in VERBS:
         raise Refused(f"usage: gridbridge-as-user {'|'.join(VERBS)} RECORD")
     verb, name = arguments

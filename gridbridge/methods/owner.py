@@ -5,6 +5,7 @@ What gridbridge-as-user's verbs have in common. Root runs all of it but what fol
 
 import os
 import pwd
+import resource
 import select
 import tomllib
 from typing import NoReturn
@@ -17,9 +18,11 @@ from gridbridge.errors import (
     NotACopy,
     NotAsBrought,
     NotOurs,
+    NotRead,
     Untrusted,
 )
 from gridbridge.model.places import (
+    HAS_ENDED,
     NO_LEDGER,
     NO_OWNER,
     NOT_NOW,
@@ -33,6 +36,7 @@ from gridbridge.shell.runner import SIGKILL
 CONFIG_MAX_BYTES = 1 << 20
 FAILED, REFUSED = 1, 2
 LIMIT_S = 45  # less than the service waits
+FILES, FEWEST_FILES = 4096, 256  # that may be open
 MIN_UID = 1000  # the configuration may say another
 
 
@@ -57,8 +61,10 @@ class NoOwner(NotNow):
 
 
 STATUS = {
-    **dict.fromkeys((Refused, NoAccount, Untrusted, NotAsBrought, NotACopy, Ended), REFUSED),
+    **dict.fromkeys((Refused, NoAccount, Untrusted, NotAsBrought, NotACopy), REFUSED),
+    Ended: HAS_ENDED,
     NotNow: NOT_NOW,
+    NotRead: NOT_NOW,
     RefusedThere: REFUSED_THERE,
     NotOurs: NOT_OURS,
     AlreadySubmitted: SUBMITTED_BEFORE,
@@ -76,6 +82,20 @@ def leave(error: Exception) -> NoReturn:
 def in_a_line(error: Exception) -> str:
     """Return what it says as a part of a line, whatever a cluster or a person wrote there."""
     return " ".join(str(error).split())[:1000]
+
+
+def lift_limits() -> None:
+    """Have the limits of root: by its own the service could have a cluster's answer fail."""
+    for name in ("AS", "CPU", "DATA", "FSIZE", "NPROC", "STACK", "NOFILE"):
+        limit = getattr(resource, f"RLIMIT_{name}")
+        highest = FILES if name == "NOFILE" else resource.RLIM_INFINITY
+        try:
+            resource.setrlimit(limit, (highest, highest))
+        except ValueError:  # we are not root, or as in a container
+            hard = resource.getrlimit(limit)[1]
+            resource.setrlimit(limit, (hard, hard))
+            if name == "NOFILE" and hard < FEWEST_FILES:
+                raise NotNow(f"no more than {hard} files may be open") from None
 
 
 def status_of(error: Exception) -> int:

@@ -70,6 +70,8 @@ class Cluster:
     claim: Claim = setting(Claim.NONE, "what lets waiting tasks come home while it does not answer")
     claim_wait_s: float = setting(600.0, "how long a started job awaits its grant", "s", 10, 86400)
 
+    cost: float = setting(1.0, "what a slot costs there, beside other clusters", "", 0, 1e9)
+
     def filled(self, name: str) -> "Cluster":
         """Return it with every inherited value filled in."""
         return replace(self, cell=self.cell or name, binaries=self.binaries or BINARIES[self.kind])

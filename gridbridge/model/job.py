@@ -17,6 +17,7 @@ class JobDetail:
     account: str
     errors: tuple[str, ...] = ()  # why it is in error state, one a failed task
     messages: tuple[str, ...] = ()  # why the scheduler did not start it
+    begun: tuple[int, ...] = ()  # its tasks that have, as far as that is told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,7 @@ class ArrayLimits:
     tasks: int = 0  # of one array, all of which can run at once
     of_person: int = 0  # arrays and other jobs of one account that have not ended
     of_all: int = 0  # the same, of everybody
+    told_within_s: float = 0.0  # so long after a task's end its record may be written
 
 
 class KilledFor(StrEnum):

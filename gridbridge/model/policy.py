@@ -28,6 +28,7 @@ from gridbridge.model.elastic.sections import (
     Squeeze,
 )
 from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.storage import Storage
 from gridbridge.model.site.queues import why_none
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.rules import Rules
@@ -56,6 +57,7 @@ class Policy:
     demand: Demand = field(default_factory=Demand)
     squeeze: Squeeze = field(default_factory=Squeeze)
     rebalance: Rebalance = field(default_factory=Rebalance)
+    storage: Mapping[str, Storage] = field(default_factory=dict)
     pools: Mapping[str, Pool] = field(default_factory=dict)
     providers: Mapping[str, ProviderSection] = field(default_factory=dict)
     powered: Mapping[str, PoweredHost] = field(default_factory=dict)

@@ -8,6 +8,7 @@ OWN_QUEUES = f"{OURS}queues"  # while it is pinned to a transfer queue: its own 
 OWN_START = f"{OURS}start"  # its own start time, 0 for none, while we have set another
 OWN_JOB = f"{OURS}job"  # beside it: the job's number, because qresub copies all of this
 OWN_HOLD = f"{OURS}hold"  # the service has held a task that its starter had not held
+BALANCE = f"{OURS}balance"  # its owner's word: `no` keeps rebalancing from moving it
 YIELDS = "besteffort"  # the type of jobs that make way for others
 LATEST_S = 2**32 - 1  # Grid Engine keeps no later start time
 FAR_S = 2051222400  # the start time of a job that is away: 2035

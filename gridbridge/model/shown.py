@@ -112,6 +112,7 @@ class ShownCluster:
     trouble: str = ""  # of the last question
     pending: int | None = None  # tasks of anybody that could start
     free_slots: int | None = None
+    slots: int | None = None  # of its own queues for batch jobs; none in a file of an older version
     queues: tuple[ShownQueue, ...] = ()
 
 

@@ -3,7 +3,7 @@
 Of a cluster with 100,000 waiting jobs only the counts and our own jobs are kept.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -100,6 +100,22 @@ class ClusterSnapshot:
     )
     besteffort_slots: int | None = None  # free for jobs that make way; None: it has no such jobs
     _by_task: dict[int, _Rows] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def batch_slots(self) -> int:
+        """The slots of its own queues for ordinary batch jobs, whether they are open or not."""
+        return sum(one.slots_total for one in self._own_queues())
+
+    @property
+    def used_batch_slots(self) -> int:
+        """How many of these slots are used."""
+        return sum(one.slots_used for one in self._own_queues())
+
+    def _own_queues(self) -> Iterator[QueueStatus]:
+        """Give its own queues for ordinary batch jobs."""
+        for one in self.queues:
+            if one.takes_batch and not one.sends_away and not one.is_besteffort:
+                yield one
 
     def find(self, job_id: int, task: int = NO_TASK) -> JobStatus | None:
         """Look up a job's task, or its first row; None when the cluster does not list it."""

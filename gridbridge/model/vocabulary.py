@@ -23,7 +23,7 @@ class Vocabulary:
     pe: frozenset[str]
     project: frozenset[str]
     queue: frozenset[str]
-    node: frozenset[str]  # of OAR: those that run jobs or can be woken
+    node: frozenset[str]  # of OAR: those that run jobs, can be woken or come back soon
 
     def __init__(self, **names: frozenset[str]) -> None:
         for kind in self.KINDS:

@@ -19,6 +19,7 @@ class CommandProvider:
     program: str
     timeout_s: float
     env: Mapping[str, str]
+    cluster: str = ""  # whose machines have to be right
 
     def create(self, name: str, tags: Mapping[str, str]) -> Machine:
         """Have a machine made; an answer that tells of another one is no answer."""
@@ -40,7 +41,7 @@ class CommandProvider:
         """Return all machines; a list of which anything is wrong is refused whole."""
         printed = self._call("list", {})
         try:
-            return reading.machines(printed)
+            return reading.machines(printed, self.cluster)
         except ParseError as error:
             raise ProviderFailed(f"{self._said('list')}: {error}") from error
 

@@ -108,7 +108,7 @@ class Ec2Provider:
                 for group in page["Reservations"]
                 for each in group["Instances"]
             ]
-            return reading.checked(self._with_keys(found))
+            return reading.checked(self._with_keys(found), self.cluster)
 
     def start(self, machine: Machine) -> None:
         """Switch it on."""

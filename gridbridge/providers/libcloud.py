@@ -5,6 +5,7 @@ its machines are. They also lack a common word for "no capacity": HTTP's statuse
 """
 
 import inspect
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -40,6 +41,8 @@ STATES = {  # libcloud.compute.types.NodeState
 NO_CAPACITY = (403, 413)  # of create: a quota is used up (OpenStack Compute API, "Create Server")
 LATER = (408, 425, 429, 500, 502, 503, 504)
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibcloudProvider:
@@ -48,6 +51,7 @@ class LibcloudProvider:
     driver: Any  # of libcloud's, each with methods of its own
     section: ProviderSection
     host_key: str = ""
+    cluster: str = ""  # whose machines have to be right
     turn: RLock = field(default_factory=RLock)
 
     def create(self, name: str, tags: Mapping[str, str]) -> Machine:
@@ -59,7 +63,8 @@ class LibcloudProvider:
                 said |= {"ex_keyname": self.section.key_name}
             image, size = self._image(), self._size()
             node = self.driver.create_node(name=name, image=image, size=size, **said)
-            return reading.right(machine_of(node))
+        with self.turn, told("create"):
+            return self._kept(node, name, tags)
 
     def destroy(self, machine: Machine) -> None:
         """Have it removed."""
@@ -70,7 +75,7 @@ class LibcloudProvider:
     def machines(self) -> tuple[Machine, ...]:
         """Return all machines that the driver lists."""
         with self.turn, told("list"):
-            return reading.checked(machine_of(node) for node in self.driver.list_nodes())
+            return reading.checked(map(machine_of, self.driver.list_nodes()), self.cluster)
 
     def start(self, machine: Machine) -> None:
         """Switch it on."""
@@ -87,6 +92,25 @@ class LibcloudProvider:
         with self.turn, told("stop"):
             for node in self._nodes(machine):
                 _done("stop", self.driver.stop_node(node))
+
+    def _kept(self, made: Any, name: str, tags: Mapping[str, str]) -> Machine:
+        """Return a new machine as its driver lists it; one without our tags is removed again.
+
+        Nobody would know whose it is, and the next round would buy another one.
+        """
+        listed = [one for one in self.driver.list_nodes() if one.id == made.id]
+        node = listed[0] if listed else made
+        machine = machine_of(node)
+        if machine.name == name and tags.items() <= machine.tags.items():
+            return reading.right(machine)
+        why = f"machine {machine.id}: driver {self.section.driver} does not keep its name and tags"
+        try:
+            _done("destroy", self.driver.destroy_node(node))
+        except Exception as error:  # drivers raise that very class
+            _log.error("event=untagged machine=%r why=%r", machine.id, _words(error))
+            raise ProviderFailed(f"libcloud create: {why}; remove it by hand") from error
+        _log.error("event=untagged machine=%r why='removed again'", machine.id)
+        raise ProviderFailed(f"libcloud create: {why}; it was removed again")
 
     def _ids(self, state: MachineState) -> set[str]:
         return {one.id for one in self.machines() if one.state is state}
@@ -113,7 +137,7 @@ class LibcloudProvider:
         return _named(self.driver.list_sizes(), self.section.size, "size")
 
 
-def made(section: ProviderSection, pool: Pool, _: str) -> LibcloudProvider:
+def made(section: ProviderSection, pool: Pool, cluster: str) -> LibcloudProvider:
     """Return the provider of a pool."""
     try:
         import libcloud.compute.providers as known
@@ -125,14 +149,14 @@ def made(section: ProviderSection, pool: Pool, _: str) -> LibcloudProvider:
     with told("begin"):
         driver = drivers.get_driver(section.driver)
         opened = driver(**place, **secrets, **section.arguments, timeout=section.timeout_s)
-    return LibcloudProvider(driver=opened, section=section, host_key=pool.host_key)
+    return LibcloudProvider(driver=opened, section=section, host_key=pool.host_key, cluster=cluster)
 
 
 def machine_of(node: Any) -> Machine:
     """Return libcloud's node as a machine."""
     extra = node.extra or {}
-    tables = (extra.get(key) for key in TAGS.values())
-    tags: dict[str, str] = next((table for table in tables if isinstance(table, dict)), {})
+    tables = (_table(extra.get(key)) for key in TAGS.values())
+    tags: dict[str, str] = next((table for table in tables if table), {})
     addresses = [*node.private_ips, *node.public_ips]
     return Machine(
         id=str(node.id),
@@ -143,6 +167,18 @@ def machine_of(node: Any) -> Machine:
         host_key=str(tags.get(HOST_KEY_TAG, "")),
         created=_in_utc(node.created_at),
     )
+
+
+def _table(told: object) -> dict[str, str]:
+    """Return tags as a table; GCE lists its metadata as items (Compute Engine API, "instances").
+
+    Empty for what is no table, such as words without a value.
+    """
+    if not isinstance(told, dict):
+        return {}
+    if isinstance(items := told.get("items"), list):
+        return {one["key"]: one.get("value", "") for one in items}
+    return told
 
 
 def _in_utc(moment: datetime | None) -> datetime | None:

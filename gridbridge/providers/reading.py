@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.errors import ParseError
@@ -26,12 +27,12 @@ KEY_TYPES = "ssh-ed25519|ecdsa-sha2-nistp(?:256|384|521)|ssh-rsa"  # RFC 4253, 5
 HOST_KEY = re.compile(f"({KEY_TYPES}) ([A-Za-z0-9+/]{{40,1500}}={{0,2}})( [!-~]{{1,255}})?")
 
 
-def machines(raw: bytes) -> tuple[Machine, ...]:
-    """Read a list of nodes; ParseError unless all of it is right."""
+def machines(raw: bytes, cluster: str = "") -> tuple[Machine, ...]:
+    """Read a list of nodes; ParseError unless all of it is right (`checked`)."""
     told = document(raw)
     if not isinstance(told, list):
         raise ParseError("no list of nodes")
-    return checked(machine(each) for each in told)
+    return checked((_machine(each) for each in told), cluster)
 
 
 def document(raw: bytes) -> object:
@@ -43,31 +44,33 @@ def document(raw: bytes) -> object:
 
 
 def machine(told: object) -> Machine:
-    """Read one node; ParseError says which of its values is wrong."""
+    """Read one node of ours; ParseError says which of its values is wrong."""
+    return right(_machine(told))
+
+
+def _machine(told: object) -> Machine:
     if not isinstance(told, Mapping):
         raise ParseError(f"no node: {_shown(told)}")
     for key in TEXTS:
         if not isinstance(told.get(key), str):
             raise ParseError(f"{key} = {_shown(told.get(key))}: missing, or no text")
-    return right(
-        Machine(
-            id=told["id"],
-            name=told["name"],
-            state=_state(told["state"]),
-            address=told["address"],
-            tags=_tags(told.get("tags")),
-            host_key=told["host_key"],
-            created=_moment(told.get("created")),
-        )
+    return Machine(
+        id=told["id"],
+        name=told["name"],
+        state=_state(told["state"]),
+        address=told["address"],
+        tags=_tags(told.get("tags")),
+        host_key=told["host_key"],
+        created=_moment(told.get("created")),
     )
 
 
-def right(one: Machine) -> Machine:
+def right(one: Machine, cluster: str = "") -> Machine:
     """Return a machine whose values are all right; ParseError else.
 
     Others may name their machines as they like, as long as it can be printed.
     """
-    is_owned = OWNER_TAG in one.tags
+    is_owned = one.belongs_to(cluster) if cluster else OWNER_TAG in one.tags
     if not ID.fullmatch(one.id):
         raise ParseError(f"id = {_shown(one.id)}: blanks, or not printable")
     if not (HOST_NAME.fullmatch(one.name) if is_owned else one.name.isprintable()):
@@ -84,13 +87,28 @@ def right(one: Machine) -> Machine:
     return one
 
 
-def checked(told: Iterable[Machine]) -> tuple[Machine, ...]:
-    """Return machines that are all right and of which none is there twice; ParseError else."""
-    found = tuple(right(one) for one in told)
+def checked(told: Iterable[Machine], cluster: str = "") -> tuple[Machine, ...]:
+    """Return machines that are all right and of which none is there twice; ParseError else.
+
+    Where a cluster is told, what others call and tag theirs stops nothing.
+    """
+    known = (one if not cluster or one.belongs_to(cluster) else _printable(one) for one in told)
+    found = tuple(right(one, cluster) for one in known)
     twice = [id_ for id_, count in Counter(one.id for one in found).items() if count > 1]
     if twice:
         raise ParseError(f"id = {_shown(twice[0])}: of two nodes")
     return found
+
+
+def _printable(one: Machine) -> Machine:
+    """Return somebody else's machine with names and tags that can be printed, and no more."""
+    tags = {_clean(key): _clean(value) for key, value in one.tags.items()}
+    key = one.host_key if is_host_key(one.host_key) else ""  # which may be a tag as well
+    return replace(one, name=_clean(one.name), tags=tags, host_key=key)
+
+
+def _clean(text: str) -> str:
+    return "".join(sign if sign.isprintable() else "?" for sign in text[:TAG])
 
 
 def is_host_key(text: str) -> bool:

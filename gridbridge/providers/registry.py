@@ -1,10 +1,11 @@
 """Which provider makes the nodes of a pool, and which one switches a host on and off."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from gridbridge.errors import ProviderFailed
+from gridbridge.errors import GridbridgeError, ProviderFailed
+from gridbridge.model.elastic.machines import Machine
 from gridbridge.model.elastic.sections import Pool, ProviderKind, ProviderSection
 from gridbridge.model.policy import Policy
 from gridbridge.providers import ec2, libcloud, power, program
@@ -43,8 +44,57 @@ def power_of(settings: Policy, host: str) -> Provider:
 
 def switched(settings: Policy) -> dict[str, Provider]:
     """Return who switches the site's own hosts on and off, by their sections' names."""
-    one_of_each = {one.provider: host for host, one in settings.powered.items()}
-    return {name: power_of(settings, host) for name, host in sorted(one_of_each.items())}
+    return {name: power_of(settings, host) for name, host in _one_of_each(settings)}
+
+
+def all_of(settings: Policy, own: Set[str]) -> dict[str, Provider]:
+    """Return who makes the nodes of each pool, and who switches `own` hosts, by their sections.
+
+    Where one can't be made, each call of it says why: the others are asked all the same.
+    """
+    pools = [name for name, pool in settings.pools.items() if pool.provider]
+    made = {name: _made_or_not(provider_of, settings, name) for name in pools}
+    hosts = [one for one in _one_of_each(settings) if one[0] in own]
+    return made | {name: _made_or_not(power_of, settings, host) for name, host in hosts}
+
+
+def _one_of_each(settings: Policy) -> list[tuple[str, str]]:
+    """Return the sections by which hosts are switched, each with one of its hosts."""
+    return sorted({one.provider: host for host, one in settings.powered.items()}.items())
+
+
+def _made_or_not(make: Callable[[Policy, str], Provider], settings: Policy, name: str) -> Provider:
+    try:
+        return make(settings, name)
+    except GridbridgeError as error:
+        return NotMade(why=str(error))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotMade:
+    """A provider that can't be asked: its set-up is wrong."""
+
+    why: str
+
+    def create(self, name: str, tags: Mapping[str, str]) -> Machine:
+        """Say why not."""
+        raise ProviderFailed(self.why)
+
+    def machines(self) -> tuple[Machine, ...]:
+        """Say why not."""
+        raise ProviderFailed(self.why)
+
+    def destroy(self, machine: Machine) -> None:
+        """Say why not."""
+        raise ProviderFailed(self.why)
+
+    def start(self, machine: Machine) -> None:
+        """Say why not."""
+        raise ProviderFailed(self.why)
+
+    def stop(self, machine: Machine) -> None:
+        """Say why not."""
+        raise ProviderFailed(self.why)
 
 
 def _settled(section: ProviderSection, pool: Pool) -> ProviderSection:
@@ -52,11 +102,12 @@ def _settled(section: ProviderSection, pool: Pool) -> ProviderSection:
     return replace(section, image=pool.image or section.image, size=pool.size or section.size)
 
 
-def _command(section: ProviderSection, _pool: Pool, _cluster: str) -> Provider:
+def _command(section: ProviderSection, _pool: Pool, cluster: str) -> Provider:
     return CommandProvider(
         program=program.trusted(section.program),
         timeout_s=section.timeout_s,
         env=program.environment(),
+        cluster=cluster,
     )
 
 

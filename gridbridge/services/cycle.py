@@ -7,8 +7,8 @@ nothing, and what follows when a cycle fails.
 
 import logging
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TypeVar
 
 from gridbridge.errors import GridbridgeError, StateError
@@ -81,7 +81,19 @@ class Daemon(Protocol[Seen, Plan]):
 
 def hold(path: str, program: str, status: int) -> None:
     """Be the only process of a program; if there is another, say so and exit."""
-    if not lock.take(path):
+    _require_alone(program, status, is_ours=lock.take(path))
+
+
+@contextmanager
+def held(path: str, program: str, status: int) -> Iterator[None]:
+    """Be the only process that does this; if there is another, say so and exit."""
+    with lock.Held(path) as is_ours:
+        _require_alone(program, status, is_ours=is_ours)
+        yield
+
+
+def _require_alone(program: str, status: int, *, is_ours: bool) -> None:
+    if not is_ours:
         print(f"{program}: another one runs", file=sys.stderr)  # noqa: T201 - no log may exist
         sys.exit(status)
 
@@ -103,7 +115,11 @@ def once(
 
 
 def run_forever(
-    daemon: Daemon[Seen, Plan], signals: Signals, life_sign: LifeSign, clock: Clock
+    daemon: Daemon[Seen, Plan],
+    signals: Signals,
+    life_sign: LifeSign,
+    clock: Clock,
+    tell: Callable[[str], None] = _log.debug,
 ) -> None:
     """Do cycles until told to stop; after one that failed recover what is kept, and go on.
 
@@ -114,7 +130,7 @@ def run_forever(
     pause_s = 0.0
     while not signals.is_stopped:
         life_sign.beat()
-        before, trouble = trouble, _try(daemon, life_sign, has_failed=trouble is not None)
+        before, trouble = trouble, _try(daemon, life_sign, tell, has_failed=trouble is not None)
         if before and not trouble:
             _log.info("event=well_again after=%r", str(before))
         pause_s = doubled(pause_s, FIRST_PAUSE_S, LONGEST_PAUSE_S) if trouble else 0.0
@@ -124,7 +140,11 @@ def run_forever(
 
 
 def _try(
-    daemon: Daemon[Seen, Plan], life_sign: LifeSign, *, has_failed: bool
+    daemon: Daemon[Seen, Plan],
+    life_sign: LifeSign,
+    tell: Callable[[str], None],
+    *,
+    has_failed: bool,
 ) -> GridbridgeError | None:
     """Do a cycle, after one that failed with a recovery before it; return why it failed."""
     try:
@@ -132,7 +152,7 @@ def _try(
             life_sign.begin()
             daemon.recover()
         with daemon.open_cycle() as program:
-            once(program, _log.debug)
+            once(program, tell)
     except GridbridgeError as error:
         return _failed(daemon, error)
     return None

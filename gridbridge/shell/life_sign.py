@@ -20,11 +20,11 @@ class LifeSign:
         self._limit_us = environment.get("WATCHDOG_USEC", "")  # of a silence, once it is ready
         self._beaten_at = -BEAT_S
 
-    def begin(self) -> None:
-        """Show that a long start begins."""
+    def begin(self, longest_s: float = BEGIN_S) -> None:
+        """Show that something long begins, a start at first; the next beat ends it."""
         self._beaten_at = -BEAT_S
-        lock.beat(self._path, BEGIN_S)
-        long_us = f"{BEGIN_S * 1e6:.0f}"
+        lock.beat(self._path, longest_s)
+        long_us = f"{longest_s * 1e6:.0f}"
         self._tell(f"EXTEND_TIMEOUT_USEC={long_us}\nWATCHDOG=1{self._limited(long_us)}")
 
     def beat(self) -> None:

@@ -17,6 +17,7 @@ tar -c -f - said out || exit
 exit $status
 """
 FAILED = 255  # ssh(1): an error of its own, unless the program ended so
+UNREACHED = -1  # the same, and nothing was handed over: nothing ran there
 FIRST_SIGNAL = 128  # as a shell tells of a program that a signal ended
 
 
@@ -29,7 +30,8 @@ def run(
 ) -> int:
     """Run it at HOST or HOST:PORT with `stdin` to read, else with ours; return its exit status.
 
-    What it prints goes to the descriptor `out`.
+    What it prints goes to the descriptor `out`. Where it failed before it had read any of `stdin`,
+    which ssh(1) does once a session is open, that is UNREACHED; without it nobody knows.
     """
     host, _, port = place.partition(":")
     has_terminal = stdin is None and os.isatty(0) and os.isatty(out)
@@ -41,8 +43,11 @@ def run(
     try:
         pid = os.posix_spawn(client, (*words, "--", host, line), os.environ, file_actions=actions)
     except OSError:
-        return FAILED
+        return UNREACHED
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    is_unread = bool(stdin) and source is not None and not os.lseek(source, 0, os.SEEK_CUR)
+    if status == FAILED and is_unread:
+        return UNREACHED
     return status if status >= 0 else FIRST_SIGNAL - status
 
 
@@ -58,4 +63,4 @@ def bring(place: str, argv: tuple[str, ...], folder: str, client: str = CLIENT) 
     status = run(place, ("/bin/sh", "-c", PACKED, "sh", *argv), b"", client, sink)
     os.close(sink)
     is_whole = os.waitpid(pid, 0)[1] == 0
-    return status if is_whole else FAILED
+    return status if is_whole and status != UNREACHED else FAILED

@@ -3,6 +3,7 @@
 rsync compares checksums of what is there already and verifies the whole of each file that it has
 carried; a copy that was cut goes on where it was (rsync(1) --checksum, --partial-dir). Names
 go by standard input and by rsync's own protocol, so no shell sees them (--secluded-args).
+Between folders that are seen here it goes without ssh.
 """
 
 import os
@@ -21,27 +22,54 @@ WITH_US = ("/usr/bin/setpriv", "--pdeathsig", "TERM")  # ended so, it keeps its 
 PARTIAL = ".gridbridge.partial"
 OPTIONS = (
     *("--recursive", "--links", "--times", "--omit-dir-times", "--executability"),
-    *("--checksum", "--secluded-args", f"--partial-dir={PARTIAL}"),
+    *("--checksum", "--secluded-args"),
 )
+BESIDE = (f"--partial-dir={PARTIAL}",)  # what is at a file's place stays until it is replaced
+IN_PLACE = ("--inplace", "--no-whole-file")  # in a folder that nobody uses yet
+PROGRESS = "--info=progress2"
 LISTED = ("--from0", "--files-from=-")
 INCOMPLETE = 23  # rsync(1): partial transfer due to error
 DANGLING = "symlink has no referent"
 LOOK_S = 0.5  # between two checks whether the job was deleted
 SIGTERM, END_S = 15, 5
 MAX_BYTES = 65536  # of what it says
+SILENCE_S = 3600  # then it gives up; the checksum of a very large file is made in silence
+LINE_BYTES = 200  # a line of progress has less
+
+
+class Pace:
+    """Copies into a folder that nobody uses yet: how fast, and whom to tell how far they are.
+
+    Even when rsync is killed by SIGKILL, the part of a file that came is where it goes on.
+    """
+
+    __slots__ = ("kib_per_s", "tell")
+
+    def __init__(self, *, tell: "Callable[[str], None]", kib_per_s: int = 0) -> None:
+        self.kib_per_s = kib_per_s  # 0: no limit
+        self.tell = tell  # is given rsync's own line of progress
+
+    def options(self) -> tuple[str, ...]:
+        """Return them as rsync takes them."""
+        limit = (f"--bwlimit={self.kib_per_s}",) if self.kib_per_s else ()
+        return (*IN_PLACE, PROGRESS, *limit)
 
 
 def push(
-    login: Login, names: "Iterable[str]", target: str, is_unwanted: "Callable[[], bool]"
+    login: Login | None,
+    names: "Iterable[str]",
+    target: str,
+    is_unwanted: "Callable[[], bool]",
+    pace: Pace | None = None,
 ) -> bool:
     """Carry files into a folder there; False when it was ended because the job was deleted.
 
     A name is an absolute path; what stands behind its first `/./` is made in the folder. A link
     becomes a copy of its target; one that leads nowhere is left out. Raises CommandFailed when not
-    all arrived: what did is not carried again.
+    all arrived: what did is not carried again. Without a login the folder is here.
     """
     options = ("--copy-links", *LISTED)
-    return _carry(login, options, names, "/", _there(login, target), is_unwanted)
+    return _carry(login, options, names, "/", _there(login, target), is_unwanted, pace)
 
 
 def push_one(login: Login, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
@@ -57,6 +85,7 @@ def pull(
     is_unwanted: "Callable[[], bool]",
     leads: bool = False,
     may_miss: bool = False,
+    pace: Pace | None = None,
 ) -> bool:
     """Carry the files with these names in a folder there into one here; links stay links.
 
@@ -66,25 +95,28 @@ def pull(
     options = ("--keep-dirlinks", *LISTED, *(("--copy-links",) if leads else ()))
     options += ("--ignore-missing-args",) if may_miss else ()
     listed = (f"./{name}" for name in names)
-    return _carry(login, options, listed, f"{_there(login, source)}/", target, is_unwanted)
+    return _carry(login, options, listed, f"{_there(login, source)}/", target, is_unwanted, pace)
 
 
-def _there(login: Login, path: str) -> str:
-    return f"{login.host}:{path}"
+def _there(login: Login | None, path: str) -> str:
+    return f"{login.host}:{path}" if login else path
 
 
 def _carry(
-    login: Login,
+    login: Login | None,
     options: tuple[str, ...],
     names: "Iterable[str]",
     source: str,
     target: str,
     is_unwanted: "Callable[[], bool]",
+    pace: Pace | None = None,
 ) -> bool:
-    by = " ".join(ssh.connection(login))  # no word of it has a blank
-    argv = (*WITH_US, PROGRAM, *OPTIONS, *options, "-e", by, "--", source, target)
+    by = ("-e", " ".join(ssh.connection(login))) if login else ()  # no word of it has a blank
+    paced = pace.options() if pace else BESIDE
+    patience = f"--timeout={SILENCE_S}"  # a dead host or a stale mount
+    argv = (*WITH_US, PROGRAM, *OPTIONS, patience, *paced, *options, *by, "--", source, target)
     listed = "".join(f"{name}\0" for name in names).encode("utf-8", "surrogateescape")
-    status, words = _run(argv, listed, is_unwanted)
+    status, words = _run(argv, listed, is_unwanted, pace)
     if status is None:
         return False
     told = [line for line in words.splitlines() if line]
@@ -92,8 +124,10 @@ def _carry(
     only_dangling = lines and all(line.startswith(DANGLING) for line in lines)
     if status == 0 or (status == INCOMPLETE and only_dangling):
         return True
-    why = ssh.explain(login, words.encode()) or _reason(lines or told) or f"exit status {status}"
-    raise CommandFailed((PROGRAM,), status, stderr=why.encode(), host=login.host, transient=True)
+    explained = ssh.explain(login, words.encode()) if login else ""
+    why = explained or _reason(lines or told) or f"exit status {status}"
+    host = login.host if login else ""
+    raise CommandFailed((PROGRAM,), status, stderr=why.encode(), host=host, transient=True)
 
 
 def _reason(lines: list[str]) -> str:
@@ -103,18 +137,32 @@ def _reason(lines: list[str]) -> str:
 
 
 def _run(
-    argv: tuple[str, ...], stdin: bytes, is_unwanted: "Callable[[], bool]"
+    argv: tuple[str, ...], stdin: bytes, is_unwanted: "Callable[[], bool]", pace: Pace | None
 ) -> tuple[int | None, str]:
     """Run it to its end; the status is None when it was ended because the job was deleted."""
-    ends = [runner.in_memory(stdin), runner.in_memory(b"")]
+    ends = [runner.in_memory(stdin), runner.in_memory(b""), runner.in_memory(b"")]
+    said = ends[1] if pace else ends[2]  # its progress is no word about a failure
+
+    def looks() -> bool:
+        if pace:
+            pace.tell(_progress(said))
+        return is_unwanted()
+
     try:
-        pid = runner.spawn(argv, ssh.ENVIRONMENT, [*ends, ends[1]])
-        status = _wait(pid, is_unwanted)
-        return status, os.pread(ends[1], MAX_BYTES, 0).decode("utf-8", "replace")
+        pid = runner.spawn(argv, ssh.ENVIRONMENT, [ends[0], said, ends[2]])
+        status = _wait(pid, looks)
+        return status, os.pread(ends[2], MAX_BYTES, 0).decode("utf-8", "replace")
     except OSError as error:
         raise CommandFailed(argv, 127, stderr=str(error).encode()) from error
     finally:
         runner.close(ends)
+
+
+def _progress(said: int) -> str:
+    """Return the last whole thing that it said of its progress."""
+    size = os.fstat(said).st_size
+    words = os.pread(said, LINE_BYTES, max(size - LINE_BYTES, 0)).decode("utf-8", "replace")
+    return words.replace("\n", "\r").rstrip("\r").rpartition("\r")[2].strip()
 
 
 def _wait(pid: int, is_unwanted: "Callable[[], bool]") -> int | None:

@@ -11,7 +11,7 @@ import os
 from io import BytesIO
 from itertools import islice
 
-from gridbridge.errors import NotAsBrought, StateError
+from gridbridge.errors import NotAsBrought, NotRead, StateError
 from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE, file_of
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.shell import files
@@ -30,7 +30,7 @@ class Brought:
     """The files of one campaign; each is read when it is needed."""
 
     def __init__(self, campaign: int, folder: str = CAMPAIGNS) -> None:
-        """Read the campaign's own file; NotAsBrought when it can't be read."""
+        """Read the campaign's own file; NotRead when that can't be done now."""
         self._campaign = campaign
         self._folder = folder
         self.file = file_of(campaign)
@@ -49,7 +49,7 @@ class Brought:
         return first_line(self._whole)
 
     def lines(self, tasks: "Iterable[int]", ledger: "Ledger") -> dict[int, bytes]:
-        """Return the parameters of some tasks, by number; NotAsBrought where it has none."""
+        """Return the parameters of some tasks, by number; NotRead where it has none."""
         wanted = sorted(tasks)
         found = _lines(self._whole, wanted)
         first, part, left = _count(self._whole), 0, wanted[len(found) :]
@@ -87,10 +87,11 @@ class Brought:
             raise NotAsBrought(f"{name}: not the file that it was when it was taken in")
 
     def _read(self, name: str) -> tuple[bytes, int]:
+        """Return a file and whose it is; one that can't be read now may be as it was later."""
         try:
             whole, facts = files.read(f"{self._folder}/{name}", MAX_BYTES)
-        except (FileNotFoundError, StateError) as error:
-            raise NotAsBrought(f"{name}: {error}") from error
+        except (OSError, StateError) as error:
+            raise NotRead(f"{name}: {error}") from error
         return whole, facts.st_uid
 
 

@@ -24,7 +24,7 @@ from gridbridge.model.places import CAMPAIGNS, PUBLISHED, TAKEN_REQUEST, WISH
 from gridbridge.shell import files
 from gridbridge.state import campaign_picking as picked
 from gridbridge.state import publishing
-from gridbridge.state.campaign_brought import first_line
+from gridbridge.state.campaign_brought import MAX_FIRST_BYTES, first_line
 
 NEW, BEGUN = "new.", f"{picked.BEGUN}/in."
 ASKED, TAKEN = "ask.", TAKEN_REQUEST
@@ -153,7 +153,7 @@ def _request(path: str) -> Asked | None:
     try:
         data, facts = files.read(path, ASKED_BYTES)
         said = json.loads(data)
-        numbers = tuple(_number(number) for number in said.get("campaigns", ()))
+        numbers = tuple(dict.fromkeys(_number(number) for number in said.get("campaigns", ())))
         verb, task = Verb(said["verb"]), _number(said.get("task", 0))
         wish = {key: _text(said.get(key, "")) for key in ("way", "identity", "severity")}
     except Exception:  # whatever somebody wrote there
@@ -231,13 +231,23 @@ def numbered(campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> NewFile |
         return None
 
 
-def brought(campaign: int, folder: str = CAMPAIGNS) -> tuple[Any, list[str]]:
-    """Return the header and all parameters of a campaign of ours; NotTheirs for another's."""
+def brought(
+    campaign: int, folder: str = CAMPAIGNS, *, is_run: bool = False
+) -> tuple[Any, list[str]]:
+    """Return the header and all parameters of a campaign of ours; NotTheirs for another's.
+
+    A campaign's file is removed some time after its end, and anybody may put another one there. So
+    only our own is read. Root reads everybody's, but not to run what stands in it.
+    """
+    uid = os.geteuid()
+    owner = uid if uid or is_run else None
     try:
-        first, *lines = _texts(f"{folder}/{file_of(campaign)}")
+        first, *lines = _texts(f"{folder}/{file_of(campaign)}", owner)
         for part in _parts(campaign, folder):
-            lines += _texts(f"{folder}/{file_of(campaign, part)}")[1:]
+            lines += _texts(f"{folder}/{file_of(campaign, part)}", owner)[1:]
         return json.loads(first), lines
+    except FileNotFoundError as error:
+        raise NotTheirs(f"campaign {campaign}: its file is there no more") from error
     except (OSError, StateError, ValueError, RecursionError) as error:
         raise NotTheirs(f"campaign {campaign}: its file is not yours to read") from error
 
@@ -260,10 +270,15 @@ def purge(campaign: int, folder: str = CAMPAIGNS) -> None:
 
 
 def _parts(campaign: int, folder: str) -> range:
-    """Return the numbers of a campaign's parts; what another person put there is none."""
+    """Return the numbers of a campaign's parts; what another person put there is none.
+
+    A campaign whose file is there no more has none.
+    """
     uid = _owner_of(f"{folder}/{file_of(campaign)}")
+    if uid is None:
+        return range(1, 1)
     after = next(n for n in count(1) if _owner_of(f"{folder}/{file_of(campaign, n)}") != uid)
-    return range(1, after if uid is not None else 1)
+    return range(1, after)
 
 
 def _owner_of(path: str) -> int | None:
@@ -274,8 +289,8 @@ def _owner_of(path: str) -> int | None:
     return facts.st_uid if stat.S_ISREG(facts.st_mode) else None
 
 
-def _texts(path: str) -> list[str]:
-    data, _ = files.read(path, MAX_BYTES)
+def _texts(path: str, owner: int | None) -> list[str]:
+    data, _ = files.read(path, MAX_BYTES, owner)
     return data.decode("utf-8", "surrogateescape").split("\n")[:-1]
 
 
@@ -290,6 +305,7 @@ def answer(token: str, told: object, published: str = PUBLISHED) -> None:
 
 
 def _read(path: str, token: str) -> NewFile:
+    _require_head(path)
     data, facts = files.read(path, MAX_BYTES)
     return NewFile(
         token=token,
@@ -300,6 +316,19 @@ def _read(path: str, token: str) -> NewFile:
         tasks=data.count(b"\n") - 1,
         size=len(data),
     )
+
+
+def _require_head(path: str) -> None:
+    """Refuse a file without a first line before all of it is read: half a gigabyte of nothing."""
+    end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        is_plain = stat.S_ISREG(
+            os.fstat(end).st_mode
+        )  # what else it may be is told by who reads it
+        if is_plain:
+            _first_line(path, os.read(end, MAX_FIRST_BYTES + 1))
+    finally:
+        os.close(end)
 
 
 def _first_line(path: str, data: bytes) -> bytes:

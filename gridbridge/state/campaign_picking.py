@@ -116,14 +116,15 @@ def _admit(path: str, brought: str, taken: str, folder: str) -> None:
 
 def some(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
     """Return paths of a kind, the first of each person: nobody's many files hide another's."""
-    of_each: dict[tuple[str, int], list[str]] = {}
+    of_each: dict[tuple[bool, int], list[str]] = {}  # whatever number of folders somebody has
     for path in listed:
         if not _is_of(path.rpartition("/")[2], prefix):
             continue
         with suppress(OSError):
             facts = os.lstat(f"{folder}/{path}")
             if not stat.S_ISDIR(facts.st_mode):
-                of_each.setdefault((os.path.dirname(path), facts.st_uid), []).append(path)
+                key = path.startswith(f"{BEGUN}/"), facts.st_uid
+                of_each.setdefault(key, []).append(path)
     return [path for paths in of_each.values() for path in sorted(paths)[:A_SCAN]]
 
 

@@ -68,7 +68,7 @@ def read_all(folder: str) -> Shown:
     return Shown(
         service=read_service(folder),
         load=_load(folder),
-        clusters={each.cluster: each for each in _clusters(folder)},
+        clusters={each.cluster: each for each in clusters(folder)},
         drained=drains.read(folder),
         breakers={one.cluster: one for one in read_breakers(folder).breakers},
         transfers=read_transfers(folder),
@@ -148,7 +148,8 @@ def _load(folder: str) -> ShownLoad | None:
     )
 
 
-def _clusters(folder: str) -> Iterator[ShownCluster]:
+def clusters(folder: str) -> Iterator[ShownCluster]:
+    """Read what each cluster last answered."""
     for name in sorted(files.names(f"{folder}/{CLUSTERS}")):
         if name.endswith(".json") and not name.startswith(files.TEMPORARY):
             shown = read(f"{folder}/{CLUSTERS}/{name}", ShownCluster)

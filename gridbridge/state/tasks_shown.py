@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.copies import ShownCopy
-from gridbridge.model.campaigns.task import Ended, MadeWay, ShownTask
+from gridbridge.model.campaigns.task import Ended, MadeWay, Moved, ShownTask
 from gridbridge.model.places import PUBLISHED
 from gridbridge.shell import files
 
@@ -44,7 +44,7 @@ def read(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, ShownTa
 
 
 def add_ends(campaign: int, ends: Iterable[Ended], folder: str = PUBLISHED) -> None:
-    """Note how many tasks were found ended at one moment."""
+    """Note how many tasks were found ended at one moment; fewer than none were taken back."""
     lines = (f"{one.at.timestamp():.0f} {one.cluster} {one.tasks} {one.failed}\n" for one in ends)
     path = f"{_made(campaign, folder)}/{ENDS}"
     try:
@@ -119,11 +119,12 @@ def _line(task: ShownTask) -> str:
     numbers = (NONE if each is None else each for each in figures)
     copies = ",".join(map(_copy_words, task.copies)) or NONE
     ways = ",".join(map(_way_words, task.made_way)) or NONE
-    return f"{' '.join(map(str, (*known, *there, *numbers, copies, ways)))}\n"
+    moves = ",".join(map(_move_words, task.moved)) or NONE
+    return f"{' '.join(map(str, (*known, *there, *numbers, copies, ways, moves)))}\n"
 
 
 def _task(line: str) -> ShownTask:
-    words = [*line.split(" "), NONE, NONE, NONE][:12]  # earlier versions published less
+    words = [*line.split(" "), NONE, NONE, NONE, NONE][:13]  # earlier versions published less
     return ShownTask(
         number=int(words[0]),
         attempt=int(words[1]),
@@ -137,6 +138,7 @@ def _task(line: str) -> ShownTask:
         beyond_s=None if words[9] == NONE else int(words[9]),
         copies=tuple(map(_copy, words[10].split(",") if words[10] != NONE else ())),
         made_way=tuple(map(_way, words[11].split(",") if words[11] != NONE else ())),
+        moved=tuple(map(_move, words[12].split(",") if words[12] != NONE else ())),
     )
 
 
@@ -164,6 +166,15 @@ def _way(text: str) -> MadeWay:
     return MadeWay(
         attempt=int(attempt), cluster=cluster, job=int(job), lacked=tuple(lacked.split("+"))
     )
+
+
+def _move_words(one: Moved) -> str:
+    return f"{one.attempt}:{one.cluster}:{one.to}"
+
+
+def _move(text: str) -> Moved:
+    attempt, cluster, to = text.split(":")
+    return Moved(attempt=int(attempt), cluster=cluster, to=to)
 
 
 def _ends(lines: Iterable[str]) -> Iterator[Ended]:

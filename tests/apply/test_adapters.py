@@ -111,7 +111,7 @@ def test_a_cluster_has_the_adapter_of_its_kind_hot_and_cold(where: Away) -> None
                 *("tells_accounts", "accounts", "array_ends", "shows_requests", "alters"),
             },
         ),
-        (OAR, {"sets_up", "listens", "array_ends"}),
+        (OAR, {"sets_up", "listens", "array_ends", "keeps_tags", "shows_demand"}),
         (FOLDER, {"at_home", "guards_tasks", "array_ends", "lists_queues"}),
     ],
     ids=["gridengine", "oar", "embedded"],

@@ -96,6 +96,25 @@ def test_an_end_is_no_order_to_the_batch_system(tmp_path: Path, ended: int, told
     assert run(tmp_path, f"exit {ended};", 1, Task(0, 1, ()), SGE_TASK_ID="1") == told
 
 
+@pytest.mark.parametrize("number", ["HUP", "INT", "QUIT", "SEGV", "KILL", "TERM", "USR2", "XCPU"])
+@pytest.mark.parametrize("by", ["kill -%s $$;", "sh -c 'kill -%s $$'; exit $?;"])
+def test_a_program_that_dies_by_a_signal_ends_its_task_by_it(
+    tmp_path: Path, number: str, by: str
+) -> None:
+    """Also where a shell told it as 128 more: both batch systems note which signal it was."""
+    status = run(tmp_path, by % number, 1, Task(0, 1, ()), SGE_TASK_ID="1")
+
+    assert status == -signal.Signals[f"SIG{number}"]
+
+
+@pytest.mark.parametrize(
+    "status", [127, 128, 145, 146, 147, 148, 149, 150, 151, 156, 160, 183, 190]
+)
+def test_an_exit_status_that_no_deadly_signal_has_stays_one(tmp_path: Path, status: int) -> None:
+    """Those above would stop the wrapper or be ignored, and some of ours tell something else."""
+    assert run(tmp_path, f"exit {status};", 1, Task(0, 1, ()), SGE_TASK_ID="1") == status
+
+
 def test_a_task_that_the_array_has_not_ends_without_its_program(tmp_path: Path) -> None:
     """A place beyond the last one is nobody's."""
     assert run(tmp_path, "touch ran;", 3, Task(0, 1, ()), SGE_TASK_ID="3") == 1

@@ -1,4 +1,4 @@
-"""What root does for the balancer: four verbs, whose every word is checked."""
+"""What root does for the balancer: five verbs, whose every word is checked."""
 
 from pathlib import Path
 
@@ -105,5 +105,41 @@ def test_sudo_lets_the_balancers_account_alone_do_these_verbs_and_nothing_else()
     assert who == "gridbridge-admin"
     assert commands.split(", ") == [
         f"/opt/gridbridge/bin/gridbridge-as-root {verb} *"
-        for verb in ("name", "unname", "export", "unexport")
+        for verb in ("name", "unname", "export", "unexport", "node")
     ]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("reboot", "gamma-n1"),
+        ("halt",),
+        ("halt", "gamma-n1", "more"),
+        ("halt", "-r"),
+        ("halt", "--sql"),
+        ("drain", "a b"),
+        ("tag", "gamma-n1", "x' OR 1=1"),
+        ("tag", "gamma-n1", "a=b"),
+        ("owns", "gamma-n1"),
+    ],
+)
+def test_only_its_own_words_about_one_node_of_oars_are_obeyed(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Nothing is run: OAR writes what it is given into SQL."""
+    conf = tmp_path / "oar.conf"
+    conf.write_text("DB_TYPE=Pg\n")
+    with pytest.raises(as_root.Refused):
+        as_root.of_node(words, str(conf))
+
+
+def test_nothing_is_halted_where_oar_does_it_itself(tmp_path: Path) -> None:
+    conf = tmp_path / "oar.conf"
+    conf.write_text('ENERGY_SAVING_INTERNAL="yes"\n')
+    for words in (("owns",), ("drain", "gamma-n1"), ("halt", "gamma-n1")):
+        with pytest.raises(as_root.Refused, match="OAR itself halts and wakes nodes"):
+            as_root.of_node(words, str(conf))
+    conf.write_text('ENERGY_SAVING_INTERNAL="no"\n')
+
+    as_root.of_node(("owns",), str(conf))

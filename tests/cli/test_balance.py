@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from gridbridge.apply.elastic import cells, tagging
 from gridbridge.cli.main import gridbridge
+from gridbridge.services.elastic import remembering
+from gridbridge.state.elastic import saved
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "gridengine-8.1.9"
 NOW = "2126-01-01T12:00:00+00:00"
@@ -114,3 +117,45 @@ def test_an_option_that_is_wrong_is_a_mistake_of_usage(
     folder: Path, words: tuple[str, ...]
 ) -> None:
     assert run("plan", "--from", str(folder), *words).exit_code == 2
+
+
+def test_a_tag_is_told_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tagging, "change", lambda *_, **__: ("htools:standby:1",))
+
+    done = run("tag", "alpha-n1", "1", "--config", site(tmp_path), "--json")
+
+    assert json.loads(done.stdout) == {"host": "alpha-n1", "tags": ["htools:standby:1"]}
+
+
+def test_a_snapshot_tells_as_json_where_it_is(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells, "printed", lambda *_: saved.read(str(folder)))
+    target = str(tmp_path / "saved")
+
+    done = run("snapshot", target, "--config", site(tmp_path), "--json")
+
+    assert json.loads(done.stdout) == {"folder": target}
+    assert plan(tmp_path / "saved", "--max-nodes", "9")["add"] == 6
+
+
+def test_who_may_not_know_the_nodes_is_told_so(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells, "printed", lambda *_: saved.read(str(folder)))
+    monkeypatch.setattr(remembering, "is_hidden", lambda: True)
+
+    done = run("plan", "--config", site(tmp_path), "--max-nodes", "9")
+    of_folder = run("plan", "--from", str(folder), "--max-nodes", "9")
+
+    assert "nodes are not known here: root and gridbridge-admin" in done.stderr
+    assert of_folder.stderr == ""
+
+
+def site(folder: Path) -> str:
+    """Write a configuration, and return its path."""
+    path = folder / "site.toml"
+    path.write_text(
+        '[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
+    )
+    return str(path)

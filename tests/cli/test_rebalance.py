@@ -67,7 +67,6 @@ def test_it_tells_the_same_as_json(path: str) -> None:
     [
         (("host", "--from", "{}"), "which one? give its name"),
         (("hots", "alpha", "--from", "{}"), "'hots' is not one of"),
-        (("host", "alpha"), "Missing option '--from'"),
     ],
 )
 def test_wrong_words_are_usage(path: str, words: tuple[str, ...], told: str) -> None:
@@ -94,3 +93,17 @@ def test_a_picture_that_can_not_be_written_is_one_line(
 
     assert isinstance(done.exception, OutputError)
     assert str(done.exception).startswith(f"{tmp_path / name}: ")
+
+
+@pytest.mark.parametrize(("words", "is_quiesced"), [((), True), (("--off",), False)])
+def test_quiesce_tells_programs_too(
+    words: tuple[str, ...], is_quiesced: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gridbridge.services.rebalance import running
+
+    done = list[bool]()
+    monkeypatch.setattr(running, "quiesce", lambda _, *, is_quiesced: done.append(is_quiesced))
+    told = CliRunner().invoke(gridbridge, ("rebalance", "quiesce", *words, "--json"))
+
+    assert json.loads(told.output) == {"quiesced": is_quiesced}
+    assert done == [is_quiesced]

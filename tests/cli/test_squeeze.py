@@ -1,5 +1,6 @@
 """gridbridge squeeze --model: the answers of the real hsqueeze, and files that are none."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,43 @@ def test_a_file_without_its_sections_is_refused(text: str, model: Path) -> None:
     model.write_text(text)
 
     assert "groups, nodes, instances, tags, policies" in str(run(model).exception)
+
+
+def test_the_answer_is_told_as_json(model: Path, tmp_path: Path) -> None:
+    done = run(model, "--json", f"-C{tmp_path}/script", "-S", str(tmp_path / "saved"))
+
+    told = json.loads(done.stdout)
+    assert (told["answer"], told["nodes"], told["is_enough"]) == (
+        "Nodes to offline",
+        ["two.example"],
+        True,
+    )
+    assert told["online_candidates"] == ["six.example"]
+    assert told["commands"][-1] == "gnt-node power -f off two"
+    assert (tmp_path / "script").exists()
+    assert (tmp_path / "saved.squeezed").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--from", "/tmp"),
+        ("--json", "-v"),
+        ("--json", "-C"),
+        ("--json", "--no-headers"),
+    ],
+    ids=" ".join,
+)
+def test_words_that_mean_nothing_together_are_refused(model: Path, words: tuple[str, ...]) -> None:
+    done = run(model, *words)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert words[-1].split("/")[0] in done.stderr or words[0] in done.stderr
+
+
+@pytest.mark.parametrize("words", [("-v",), ("-C",), ("-C/tmp/x",), ("-S", "x"), ("--no-headers",)])
+def test_words_about_a_model_need_one(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(gridbridge, ("squeeze", *words))
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--model" in done.stderr

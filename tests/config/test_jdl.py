@@ -1,7 +1,7 @@
 """A campaign's JDL is read as CiGri's users write it, and all its mistakes are told at once."""
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -21,8 +21,9 @@ def test_a_global_key_holds_for_each_cluster_that_has_none_of_its_own() -> None:
     """Keys are CiGri's in any case of letters; nb_jobs numbers the tasks from 0."""
     said = jdl.load("sweep.json", SWEEP)
 
-    beta = AtCluster(exec_file="$HOME/run.sh", slots=8, walltime_s=600, is_besteffort=False)
-    gamma = AtCluster(exec_file="/bin/other", slots=8, walltime_s=600, max_jobs=5)
+    both = AtCluster(exec_file="$HOME/run.sh", slots=8, nodes=2, walltime_s=600)
+    beta = replace(both, is_besteffort=False)
+    gamma = replace(both, exec_file="/bin/other", max_jobs=5)
     assert said.jdl == Jdl(name="sweep", clusters={"beta": beta, "gamma": gamma})
     assert said.parameters == ("0", "1", "2")
     assert said.warnings == ()
@@ -68,6 +69,8 @@ def test_what_is_no_epilogue_is_refused(value: object) -> None:
         ("(a=1)", "a=1"),
         ("or=1 and and=2", "or=1,and=2"),
         ("a=1 OR a=1", "a=1"),
+        ("arch=lx-amd64, os=deb12 OR os=deb13", "arch=lx-amd64,os=deb12;os=deb13"),
+        ("(a=1, b=2 OR b=3) AND c=4", "a=1,b=2;b=3,c=4"),
     ],
 )
 def test_properties_are_those_of_oarsub_or_qsub(value: str, kept: str) -> None:
@@ -95,6 +98,7 @@ def test_properties_are_those_of_oarsub_or_qsub(value: str, kept: str) -> None:
         ("hostname=n1", "hostname is not asked for so"),
         ("gb_besteffort=0", "gb_besteffort is not asked for so"),
         ("h_rt=9", "h_rt is not asked for so"),
+        *[(each, "unclear") for each in ("a=1,", ",a=1", "a=1,,b=2", "a=1 OR,b=2")],
         (["a=1"], "no text"),
     ],
 )
@@ -104,6 +108,46 @@ def test_properties_are_no_sql_and_no_shell(value: object, wrong: str) -> None:
     known = {"name": "n", "nb_jobs": 1, "clusters": {"beta": own}}
 
     with pytest.raises(ConfigError, match=f"{wrong}; NAME = VALUE"):
+        jdl.load("n.json", json.dumps(known))
+
+
+@pytest.mark.parametrize(
+    ("value", "slots", "nodes"),
+    [
+        ("/nodes=2/core=4", 8, 2),
+        ("network_address=2/resource_id=4", 8, 2),
+        ("/host=1/cpu=2/core=3", 6, 1),
+        ("/core=8", 8, 0),
+        ("/cpu=2/core=4", 8, 0),
+    ],
+)
+def test_resources_are_slots_on_so_many_nodes(value: str, slots: int, nodes: int) -> None:
+    """Without a level of nodes they may lie on any."""
+    known = {"name": "n", "nb_jobs": 1, "clusters": {"b": {"exec_file": "x", "resources": value}}}
+
+    there = jdl.load("n.json", json.dumps(known)).jdl.clusters["b"]
+
+    assert there == AtCluster(exec_file="x", slots=slots, nodes=nodes)
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        ("/nodes=1", "a whole nodes: how many slots is that"),
+        ("/host=2/cpu=1", "a whole cpu: how many slots is that"),
+        ("/gpu=1/core=2", "no level gpu"),
+        ("/core=2/nodes=2", "a whole nodes: how many slots is that"),
+        ("/cpu=2/nodes=2/core=1", "levels in a wrong order"),
+        ("/nodes=2/host=2/core=1", "levels in a wrong order"),
+        ("/nodes=0/core=1", "out of range"),
+        ("/nodes=9999/core=9999", "out of range"),
+    ],
+)
+def test_resources_that_are_no_number_of_slots_are_refused(value: str, wrong: str) -> None:
+    """With what would be right."""
+    known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "resources": value, "clusters": {"b": {}}}
+
+    with pytest.raises(ConfigError, match=f"{wrong}; /nodes=N/core=M, /core=M or "):
         jdl.load("n.json", json.dumps(known))
 
 
@@ -228,6 +272,54 @@ def test_each_wrong_line_of_a_parameter_file_is_told(tmp_path: Path) -> None:
     ]
 
 
+MILLION = 1_000_000
+OF_LINES = '{"name": "n", "param_file": "lines", "clusters": {"beta": {"exec_file": "x"}}}'
+
+
+def test_a_million_lines_are_read_and_each_wrong_one_told(tmp_path: Path) -> None:
+    """Blank ones are none."""
+    odd = {1: b"", 2: b"same", 3: b"same", 4: b" \t", 5: b"b\xe9d", 6: b"x" * 66_000}
+    step = MILLION // 500
+    lines = [odd.get(number % step, b"%d a" % number) for number in range(MILLION)]
+    (tmp_path / "lines").write_bytes(b"\n".join(lines))
+
+    with pytest.raises(ConfigError) as told:
+        jdl.load("n.json", OF_LINES, folder=str(tmp_path))
+
+    expected = [
+        told_of
+        for number in range(0, MILLION, step)
+        for told_of in (
+            f"lines:{number + 6}: invalid continuation byte; UTF-8",
+            f"lines:{number + 7}: 66001 bytes; at most 65536",
+        )
+    ]
+    assert str(told.value).splitlines() == expected
+
+
+def test_blank_lines_are_no_tasks_and_the_second_of_a_name_gets_another(tmp_path: Path) -> None:
+    """Among a hundred thousand."""
+    lines = [("", "same", "same x", " \t", f"{n} a")[n % 5] for n in range(MILLION // 10)]
+    (tmp_path / "lines").write_text("\n".join(lines))
+
+    parameters = jdl.load("n.json", OF_LINES, folder=str(tmp_path)).parameters
+
+    assert parameters[:4] == ("same", "same#2 x", "4 a", "same#3")
+    assert len(parameters) == len({line.partition(" ")[0] for line in parameters}) == 60_000
+
+
+def test_of_a_million_wrong_lines_some_are_told_and_the_others_counted(tmp_path: Path) -> None:
+    """Nothing of them is kept."""
+    (tmp_path / "lines").write_bytes(b"\xe9\n" * MILLION)
+    reader = jdl.Reader("n.json", OF_LINES, str(tmp_path))
+
+    assert list(reader.numbered("lines")) == []
+    assert reader.problems[jdl.MOST_TOLD - 1 :] == [
+        f"lines:{jdl.MOST_TOLD}: unexpected end of data; UTF-8",
+        f"lines: {MILLION - jdl.MOST_TOLD} more wrong lines after these",
+    ]
+
+
 @pytest.mark.parametrize(("text", "expected"), [("true", True), ("false", False)])
 def test_a_campaign_says_whether_a_task_may_run_twice(text: str, expected: bool) -> None:
     """For all of its clusters."""
@@ -236,9 +328,18 @@ def test_a_campaign_says_whether_a_task_may_run_twice(text: str, expected: bool)
     assert said.jdl.is_idempotent is expected
 
 
+@pytest.mark.parametrize(("text", "expected"), [("true", True), ("false", False)])
+def test_a_campaign_says_whether_rebalancing_may_move_its_tasks(text: str, expected: bool) -> None:
+    said = jdl.load("n.json", SWEEP.replace("{", f'{{"rebalance": {text},', 1))
+
+    assert said.jdl.may_move is expected
+    assert jdl.load("n.json", SWEEP).jdl.may_move
+
+
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [
+        (SWEEP.replace("{", '{"rebalance": "no",', 1), 'rebalance = "no": unclear; true or false'),
         (SWEEP.replace("{", '{"idempotent": "yes",', 1), 'idempotent = "yes": unclear; true or'),
         (SWEEP.replace("{", '{"idempotent": 1,', 1), "idempotent = 1: unclear; true or false"),
         (

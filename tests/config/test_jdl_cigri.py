@@ -16,6 +16,11 @@ from tests.config.test_jdl_lines import wrong_with
         ("checkpointing_type", "blcr", 'n:1: checkpointing_type = "blcr": not yet'),
         ("data_to_transfer", ["in"], 'n:1: data_to_transfer = ["in"]: not yet'),
         ("dependencies", [3], "n:1: dependencies = [3]: not yet"),
+        ("masters", ["a", "b"], 'n:1: masters = ["a", "b"]: not yet'),
+        ("checkpointing_period", 600, "n:1: checkpointing_period = 600: not yet"),
+        ("dimensional_grouping", True, "n:1: dimensional_grouping = true: not yet"),
+        ("type", "nightly", 'n:1: type = "nightly": not yet'),
+        ("type", "semi-best-effort", 'n:1: type = "semi-best-effort": not yet'),
         ("test_mode", "true", 'n:1: test_mode = "true": not in a JDL'),
         ("jobs_type", "desktop_computing", 'n:1: jobs_type = "desktop_computing": not here'),
         ("exec_directory", "{HOME}/{CAMPAIGN_ID}", 'n:1: exec_directory = "{HOME}/{CAMPAIGN_ID}": {CAMPAIGN_ID} is not known there'),  # noqa: E501

@@ -12,12 +12,13 @@ ALL = AtCluster(
     exec_file="echo $1 '{}'",
     exec_directory="$HOME/a b",
     slots=8,
+    nodes=2,
     environment="smp",
     walltime_s=90061,
     is_besteffort=False,
     project="p",
     queue="q",
-    properties="mem>=2000,gpu=A B",
+    properties="mem>=2000,gpu=A B;cpu<>x;mem<9,a=1",
     prologue="make\n\nls",
     prologue_walltime_s=60,
     epilogue="rm x",
@@ -25,15 +26,20 @@ ALL = AtCluster(
     max_jobs=3,
 )
 
+MANY = ",".join(f"a{number}=1;b{number}=2" for number in range(32))
+
 
 @pytest.mark.parametrize(
     "campaign",
     [
         Jdl(name="a b", clusters={"beta": AtCluster(exec_file="x")}),
         Jdl(name="é", clusters={"beta": ALL}, outputs=("a", "b/c")),
+        Jdl(name="x", clusters={"b": AtCluster(exec_file="y")}, may_move=False),
         Jdl(name="x", clusters={"b": ALL, "c": AtCluster(exec_file="y")}, is_idempotent=True),
+        Jdl(name="x", clusters={"b": AtCluster(exec_file="y", slots=8, nodes=0)}),
+        Jdl(name="x", clusters={"b": AtCluster(exec_file="y", properties=MANY)}),
     ],
-    ids=["plain", "every key", "two clusters"],
+    ids=["plain", "every key", "not to be moved", "two clusters", "any nodes", "many conditions"],
 )
 def test_it_is_read_as_the_same_campaign(campaign: Jdl) -> None:
     parameters = ("north 1", "north#2 2", "it's")

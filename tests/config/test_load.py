@@ -20,7 +20,7 @@ GOOD = SITE + CLUSTERS + QUEUE
 
 KEYS_OF_THE_SITE = (
     "the keys are cluster, service_account, state, min_uid, transfer_host, keep_decisions_h,"
-    " log_level"
+    " queue_order, log_level"
 )
 KEYS_OF_A_QUEUE = (
     "the keys are cluster, pending_limit, slots, asks, oar_queue, oar_type, remote_usage, identity,"
@@ -32,7 +32,7 @@ SECTIONS = (
     "the sections are [site], [cluster.NAME], [queue.NAME], [map.CLUSTER.KIND.NAME], [poller],"
     " [breaker], [retention], [runner], [metascheduler], [campaigns.NAME], [nikita],"
     " [failures], [finalize], [notifications], [balance], [demand], [squeeze], [bootstrap],"
-    " [pool.NAME], [provider.NAME], [power.NAME] and [rebalance]"
+    " [pool.NAME], [provider.NAME], [power.NAME], [rebalance] and [storage.NAME]"
 )
 A_PLACE = "HOST or HOST:PORT, empty where the programs run here"
 ACCOUNTS = 'names of accounts but root, no account twice: { alice = "al_there" }'

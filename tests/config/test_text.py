@@ -15,6 +15,7 @@ from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, Kind, Push
 from gridbridge.model.elastic.sections import Pool, PoweredHost, ProviderSection, Squeeze
 from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.storage import Storage
 from gridbridge.model.settings import (
     ABSOLUTE_PATH,
     ACCOUNT,
@@ -69,7 +70,11 @@ TITLES = {
     "[provider.NAME]": ProviderSection,
     "[squeeze]": Squeeze,
 }
-NOT_IN_THE_SAMPLE = {"[pool.NAME]": Pool, "[power.NAME]": PoweredHost}
+NOT_IN_THE_SAMPLE = {
+    "[pool.NAME]": Pool,
+    "[power.NAME]": PoweredHost,
+    "[storage.NAME]": Storage,
+}
 EXCLUSIVE = ("drop", "require", "reject")  # with nearly every other key of a rule
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,20}"
 TEXTS = {
@@ -215,6 +220,17 @@ def test_what_only_oar_has_survives_its_file(types: str) -> None:
         },
         queues={"transfer-gamma": queue},
         maps={"gamma": {("pe", "mpi"): PeRule(spread="4"), ("pe", "x"): PeRule(spread="fill_up")}},
+    )
+
+    assert policy == read_again(policy)
+
+
+def test_storage_areas_survive_their_file() -> None:
+    policy = Policy(
+        site=Site(cluster="alpha"),
+        clusters={"alpha": Cluster(qmaster_port=1, execd_port=2)},
+        queues={},
+        storage={"disk": Storage(cluster="alpha", path="/a b", max_bytes=7, copies_at_once=1)},
     )
 
     assert policy == read_again(policy)

@@ -88,7 +88,8 @@ def test_options_say_what_a_jdl_would() -> None:
 
     found = typed.array("1", ("./run",), options).jdl
 
-    assert (found.name, found.clusters["beta"].slots) == ("mine", 4)
+    there = found.clusters["beta"]
+    assert (found.name, there.slots, there.nodes) == ("mine", 4, 2)
     assert found.clusters["beta"].walltime_s == 600
 
 
@@ -126,6 +127,7 @@ def test_a_job_script_finds_what_qsub_would_give_it(tmp_path: Path, system: str,
     wish = said.jdl.clusters["gamma"]
     assert (said.jdl.name, said.parameters) == ("study", ("10", "20", "30"))
     assert (wish.walltime_s, wish.environment, wish.slots, wish.max_jobs) == (1200, "smp", 4, 2)
+    assert wish.nodes == 1
     assert said.warnings == ("job.sh:3: -l h_vmem=2G: changes nothing at beta, gamma",)
     assert run(said, tmp_path, 2, system).splitlines() == [
         "20 of 10-30:10",
@@ -227,7 +229,7 @@ def test_every_mistake_of_a_script_is_told_with_its_line() -> None:
 
 def test_a_limit_of_tasks_at_once_is_shared_by_the_clusters() -> None:
     """There are never more, so that as many clusters at most can have a part."""
-    with pytest.raises(ConfigError, match="-tc 1: each cluster has a part of it"):
+    with pytest.raises(ConfigError, match="-tc 1: the clusters share it, and 2 take part"):
         typed.script("job.sh", "#$ -t 1-9 -tc 1\n", (), AT)
 
 

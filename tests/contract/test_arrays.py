@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from gridbridge.batch.task import Task, script
-from gridbridge.decisions.campaigns.outcomes import outcome_of
+from gridbridge.decisions.campaigns.ending.outcomes import outcome_of
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.job import ArrayLimits, AskedArray, JobEnd
 from gridbridge.model.request import Request
@@ -79,10 +79,11 @@ def _asked(job: str, account: str) -> AskedArray:
 
 
 def lives(far: Far, job: str, account: str = "") -> frozenset[int] | None:
-    """Return what a question about the array alone tells of its tasks that live."""
-    found: frozenset[int] | None
-    found = far.cold("array_lives", int(job), account or far.accounts[job])
-    return found
+    """Return which of its tasks live, by a question about it and an array that is unknown."""
+    asked = {int(job): account or far.accounts[job], int(UNKNOWN): "gc.another.1.2"}
+    found: dict[int, frozenset[int]] = far.cold("living_of", asked)
+    assert int(UNKNOWN) not in found
+    return found.get(int(job))
 
 
 def listed(far: Far, job: str, *names: str) -> list[int]:
@@ -198,6 +199,32 @@ def test_tasks_at_some_places_are_deleted_and_no_other(far: Far) -> None:
     until(lambda: not places(far, job), "the second to end")
 
     assert until(lambda: told(far, job).get(2), "its end", 90).exit_status == 3
+
+
+def test_tasks_are_held_where_they_wait_and_go_on_where_they_run(far: Far) -> None:
+    """There are three more than slots; one that waited is deleted, another let go again."""
+    every = range(1, far.slots + 4)
+    job = array(far, ["0"] * len(every), run=f"{WAITING} #")
+    release(far, job)
+    full = until(lambda: len(all_begun(far, job, every)) == far.slots, "slots to be used", 90)
+    running = all_begun(far, job, every)
+    gone, later = [place for place in every if place not in running][:2]
+    wanted = tuple(range(one, one + 1) for one in (running[0], gone, later))
+    names = (far.accounts[job], "campaign.7")
+    held = [place for some in far.hot("hold_places", job, names, wanted) for place in some]
+    far.hot("delete_places", job, names[0], str(gone))
+    far.hot("release_places", job, wanted)
+    far.reach.sh("touch go")
+    ended = ends(far, job, len(every) - 1)
+
+    assert full
+    assert {gone, later} <= {*held}
+    assert running[0] not in held
+    assert all(ended[place].exit_status == 0 for place in every if place != gone)
+
+
+def all_begun(far: Far, job: str, places: range) -> list[int]:
+    return [place for place in places if begun(far, job, place)]
 
 
 def begun(far: Far, job: str, place: int) -> bool:

@@ -30,6 +30,7 @@ def demo() -> Iterator[ModuleType]:
 
 
 @pytest.mark.apart
+@pytest.mark.twin
 def test_without_root_it_plays_on_embedded_clusters(apart: tuple[str, ...]) -> None:
     """Jobs cross, both accountings agree; a campaign makes way, and a cluster hangs."""
     argv = (*apart, "sh", "-c", 'cd "$0" && exec make demo', str(ROOT))
@@ -215,11 +216,12 @@ def test_a_plot_that_did_not_happen_is_wrong(demo: ModuleType) -> None:
     ]
 
 
-def test_the_elastic_part_without_root_says_what_it_needs(
-    demo: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("part", ["elastic", "rebalance"])
+def test_a_part_of_the_lab_without_root_says_what_it_needs(
+    demo: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], part: str
 ) -> None:
     """`make demo PART=elastic` asks for embedded clusters then."""
-    monkeypatch.setattr(sys, "argv", ["demo.py", "--embedded", "--part", "elastic"])
+    monkeypatch.setattr(sys, "argv", ["demo.py", "--embedded", "--part", part])
 
     assert demo.main() == 2
     assert "This part of the demo needs root" in capsys.readouterr().err
@@ -251,13 +253,14 @@ def test_a_look_at_alpha_counts_its_tasks_and_the_hosts_that_work(demo: ModuleTy
 
 def test_alpha_that_did_not_grow_is_wrong(demo: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "picture").write_bytes(b"")
-    story = demo.elastic.Story(most_hosts=2, fewest_after=2)
+    story = demo.elastic.Story(most_hosts=2, fewest_after=2, left=["alpha-n3", "alpha-n4"])
     ends = [("alpha-n1", "0")] * 29 + [("alpha-n3", "137")]
 
     assert demo.elastic.faults(story, ends, tmp_path / "picture") == [
         "alpha had 2 hosts at most, not 5",
         "tasks did not end well at alpha-n3",
         "there is no picture",
+        "the balancer has nodes left: alpha-n3 alpha-n4",
     ]
 
 

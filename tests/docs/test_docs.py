@@ -26,7 +26,9 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 def subcommands(group: click.Group, names: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Yield the words of every subcommand, groups too."""
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         yield (*names, name)
         if isinstance(command, click.Group):
             yield from subcommands(command, (*names, name))
@@ -60,12 +62,14 @@ def test_every_subcommand_has_help_with_an_example(words: tuple[str, ...]) -> No
     command: click.Command = gridbridge
     for word in words:
         assert isinstance(command, click.Group)
-        command = command.commands[word]
+        found = command.get_command(click.Context(command), word)
+        assert found
+        command = found
 
     assert f"Example:\n  gridbridge {words[0]}" in inspect.cleandoc(command.help or "")
 
 
-@pytest.mark.parametrize("name", sorted(gridbridge.commands))
+@pytest.mark.parametrize("name", gridbridge.list_commands(click.Context(gridbridge)))
 def test_every_subcommand_has_a_man_page_and_is_in_the_list(name: str) -> None:
     page = man_page(f"gridbridge-{name}")
 
@@ -176,7 +180,8 @@ def test_a_program_of_campaigns_goes_on_by_systemd_or_comes_by_cron(name: str) -
 
     assert unit["Service"]["User"] == account
     assert unit["Service"]["ExecStart"] == f"{program} --loop"
-    assert f"* * * * * {account} /opt/gridbridge/oar-hooks/{name}" in cron
+    log = f"/var/lib/gridbridge/{name}.log"
+    assert f"* * * * * {account} /opt/gridbridge/oar-hooks/{name} >>{log} 2>&1" in cron
     assert os.access(hook, os.X_OK)
     assert hook.read_text().splitlines()[-1] == f'exec {program} "$@"'
 

@@ -583,20 +583,20 @@ OTHERS = {"clients": client_kills, "late": late, "restored": restored, "torn": t
 SCENARIOS = (*KILLED, *OTHERS)
 
 
-SAMPLE = {"runner": 110, "as-user": 60, "runner-cancel": 90, "as-user-cancel": 60} | {
-    "nikita": 60,
-    "as-user-nikita": 60,
-    "nikita-cancel": 60,
-    "runner-copy": 110,
-    "as-user-copy": 60,
-    "runner-whole": 150,
-    "as-user-whole": 90,
-    "runner-wind-up": 150,
-    "as-user-wind-up": 90,
-    "clients": 13,
+SAMPLE = {"runner": 440, "as-user": 240, "runner-cancel": 360, "as-user-cancel": 240} | {
+    "nikita": 240,
+    "as-user-nikita": 240,
+    "nikita-cancel": 240,
+    "runner-copy": 440,
+    "as-user-copy": 240,
+    "runner-whole": 600,
+    "as-user-whole": 360,
+    "runner-wind-up": 600,
+    "as-user-wind-up": 360,
+    "clients": 26,
     "late": 2,
     "restored": 4,
-    "torn": 8,
+    "torn": 16,
     "full": 1,
 }
 

@@ -22,8 +22,8 @@ pytestmark = [
 ]
 
 
-LARGE = [name for name in SCENARIOS if name.startswith("poller-")]  # hundreds of kills
-SMALL = [name for name in SCENARIOS if name not in LARGE]
+LARGE = {name: 25 for name in SCENARIOS if name.startswith("poller-")} | {"state": 15}
+SMALL = [name for name in SCENARIOS if name not in LARGE]  # the others have hundreds of kills
 WHOLE = (pytest.mark.long, pytest.mark.timeout(2700))
 
 
@@ -31,7 +31,7 @@ WHOLE = (pytest.mark.long, pytest.mark.timeout(2700))
     ("scenario", "each"),
     [
         *((name, 1) for name in SMALL),
-        *((name, 5) for name in LARGE),
+        *LARGE.items(),
         *(pytest.param(name, 1, marks=pytest.mark.long) for name in LARGE),
     ],
 )

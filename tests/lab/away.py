@@ -48,10 +48,11 @@ def wait_for(
 def until_reported(grid: Grid, job: str, cluster: str = "alpha") -> None:
     """Wait until a running job's usage is known, so that its execd knows it as running.
 
-    Of a job that is put back in its first second Grid Engine may leave the run alive.
+    Of a job that is put back before that Grid Engine may leave the run alive. Until its execd's
+    first report qstat shows an empty usage: cpu=00:00:00, maxvmem=N/A.
     """
     grid.until(
-        lambda: "cpu=" in grid.cell(cluster, "qstat", "-j", job, user="root").out,
+        lambda: re.search(r"maxvmem=\d", grid.cell(cluster, "qstat", "-j", job, user="root").out),
         f"{job} to be reported by its execd",
     )
 
@@ -236,7 +237,8 @@ def together(grid: Grid, names: list[str]) -> list[str]:
     return jobs
 
 
-def is_known(grid: Grid, kind: str, word: str) -> bool:
-    """Say whether beta has told the service of a resource, say, or a project: starters know it."""
-    told = grid.on("alpha-master", "cat", "/var/lib/gridbridge/published/vocabularies/beta").out
+def is_known(grid: Grid, kind: str, word: str, cluster: str = "beta") -> bool:
+    """Say whether a cluster has told of a resource, say, or a project: starters know it."""
+    path = f"/var/lib/gridbridge/published/vocabularies/{cluster}"
+    told = grid.on("alpha-master", "cat", path).out
     return word in getattr(vocabulary.decode(told.encode()), kind)

@@ -7,6 +7,7 @@ import pytest
 from tests.lab.grid import Grid, of_root
 
 HAS_FAILED = pytest.StashKey[bool]()
+SHARED = "brought"  # campaigns of which each test looks at a part: a failure leaves them to others
 
 
 @pytest.fixture(scope="session")
@@ -61,5 +62,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         item.stash[HAS_FAILED] = report.failed
     if grid and report.failed:
         report.sections.append(("lab logs", grid.logs()))
-    if grid and report.when == "teardown" and item.stash[HAS_FAILED]:
+    is_alone = SHARED not in getattr(item, "funcargs", {})
+    if grid and report.when == "teardown" and item.stash[HAS_FAILED] and is_alone:
         grid.clear()

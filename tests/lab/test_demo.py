@@ -1,11 +1,12 @@
 """make demo plays through without a terminal and is content; the lab stays as it was.
 
-Its campaign has fewer tasks here.
+Each part is played alone, the longer ones by `make test-long`; the campaign has fewer tasks here.
 """
 
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,46 +14,69 @@ import pytest
 from tests.docs.console import ROOT
 from tests.lab.grid import Grid
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
+
+WHOLE_S = 300  # what the four parts may take together
+TOOK = re.compile(r" wrong, (\d+) s$", re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def shown(grid: Grid) -> str:
-    """Play all parts, and return what was shown."""
-    del grid  # ready
-    argv = (sys.executable, str(ROOT / "lab" / "demo.py"), "--tasks", "90")
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=480, check=False)
+def played(*words: str, limit_s: float = 280) -> str:
+    """Play the demo, and return what was shown."""
+    argv = (sys.executable, str(ROOT / "lab" / "demo.py"), *words)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=limit_s, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-@pytest.mark.timeout(500)
-def test_the_demo_sees_every_job_end_as_it_should(shown: str) -> None:
+def picture(shown: str, what: str) -> bytes:
+    """Return the beginning of a picture that the demo names."""
+    (path,) = re.findall(f"^{what}: (.*)$", shown, re.MULTILINE)
+    return Path(path).read_bytes()[1:4]
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was(grid: Grid) -> Iterator[None]:
+    """See that the lab is afterwards as it was."""
+    yield
+    left = grid.sh("alpha-master", "ls /etc/gridbridge /var/lib/gridbridge-admin || :")
+    assert not re.search(r"demo|\.elastic|\.rebalance", left)
+    assert "alpha-n3" not in grid.cell("alpha", "qconf", "-sel").out
+    assert "gb-be1" not in grid.cell("beta", "qconf", "-sql").out
+
+
+def test_the_demo_sees_every_job_end_as_it_should() -> None:
+    shown = played("--part", "transfer")
+
     assert "12 jobs, 0 wrong" in shown
     assert "alice deletes" in shown
     assert "beta shows it suspended; alice resumes" in shown
 
 
-def test_its_campaign_goes_on_beside_local_jobs_and_without_a_cluster(shown: str) -> None:
-    """And all that was changed for it is as it was."""
-    assert "90 tasks, 0 wrong" in shown
+@pytest.mark.long
+def test_its_campaign_goes_on_beside_local_jobs_and_without_a_cluster() -> None:
+    shown = played("--part", "campaign", "--tasks", "60")
+
+    assert "60 tasks, 0 wrong" in shown
     assert "gridevents knows: GET_JOBS" in shown
     assert "0 tasks made way" not in shown
-    picture = re.findall("^when which of them ended where: (.*)$", shown, re.MULTILINE)
-    assert Path(picture[0]).read_bytes()[1:4] == b"PNG"
+    assert picture(shown, "when which of them ended where") == b"PNG"
 
 
-def test_alpha_grows_to_five_hosts_and_shrinks_again(shown: str) -> None:
+@pytest.mark.long
+def test_tasks_leave_full_beta_and_data_leaves_drained_gamma() -> None:
+    shown = played("--part", "rebalance")
+
+    assert "2 tasks and 1 dataset, 0 wrong" in shown
+    assert picture(shown, "disk and load of each host before and after") == b"PNG"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_the_whole_demo_stays_under_five_minutes() -> None:
+    """Alpha grows to five hosts and shrinks again; the campaign has all of its tasks."""
+    shown = played(limit_s=580)
+
+    assert "300 tasks, 0 wrong" in shown
     assert "30 tasks, 0 wrong" in shown
-    picture = re.findall("^how many hosts there were when: (.*)$", shown, re.MULTILINE)
-    assert Path(picture[0]).read_bytes()[1:4] == b"PNG"
-
-
-def test_the_lab_stays_as_it_was(grid: Grid, shown: str) -> None:
-    del shown
-
-    left = grid.sh("alpha-master", "ls /etc/gridbridge /var/lib/gridbridge-admin")
-    assert "demo" not in left
-    assert ".elastic" not in left
-    assert "alpha-n3" not in grid.cell("alpha", "qconf", "-sel").out
-    assert "gb-be1" not in grid.cell("beta", "qconf", "-sql").out
+    assert picture(shown, "how many hosts there were when") == b"PNG"
+    assert sum(map(int, TOOK.findall(shown))) < WHOLE_S

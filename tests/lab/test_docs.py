@@ -16,6 +16,7 @@ pytestmark = pytest.mark.lab
 END = "@@end@@"
 USERS = {"#": "root", "$": "alice"}
 ASKS = ("gridbridge why", "gridbridge status")
+BALANCER = "/var/lib/gridbridge-admin"
 NEWS_LIMIT_S = 15
 CLOSE_LIMIT_S = 5
 RUN = [page for page in PAGES if console(page.read_text())]
@@ -63,10 +64,13 @@ def quiet(grid: Grid, all_open: None) -> Iterator[Grid]:
         is_right = grid.on("alpha-master", "gridbridge", "check").status == 0
         return is_right and ["transfer-beta", "beta", "yes"] in [row.split()[:3] for row in told]
 
+    # a reader begins without a balancer
+    grid.sh("alpha-master", f"test ! -e {BALANCER} || mv {BALANCER} {BALANCER}.away")
     runner.start(grid)
     grid.until(is_quiet, "check and status to find all well")
     yield grid
     runner.stop(grid)
+    grid.sh("alpha-master", f"test ! -e {BALANCER}.away || mv {BALANCER}.away {BALANCER}")
 
 
 @pytest.mark.timeout(90)

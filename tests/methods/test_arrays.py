@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import GridbridgeError, LedgerLost, NotOurs
-from gridbridge.methods import owner
+from gridbridge.methods import as_user, owner
 from gridbridge.methods.arrays import order, verbs
 from gridbridge.methods.arrays.content import words
 from gridbridge.methods.arrays.order import Order
@@ -47,6 +47,11 @@ def test_one_call_sends_several_arrays(asked: Callable[[str], Order]) -> None:
 def test_an_array_may_be_deleted_whole_or_in_part(asked: Callable[[str], Order]) -> None:
     assert asked("delete-array c.12 beta 3").places == ""
     assert asked("delete-array c.12 beta 3 1-5,9").places == "1-5,9"
+    assert asked("delete-waiting c.12 beta 3 1-5,9").places == "1-5,9"
+
+
+def test_each_verb_about_arrays_is_one_that_the_program_takes() -> None:
+    assert {*order.USAGE} <= {*as_user.ARRAY_VERBS}
 
 
 @pytest.mark.parametrize(
@@ -64,6 +69,9 @@ def test_an_array_may_be_deleted_whole_or_in_part(asked: Callable[[str], Order])
         "release-array c.12 beta 3 1-5",
         "delete-array c.12 beta 3 0-5",
         "delete-array c.12 beta 3 1-5 4",
+        "delete-waiting c.12 beta 3",
+        "delete-waiting c.12 beta 3 0",
+        "delete-waiting c.12 beta 3 1-5 4 6",
     ],
 )
 def test_anything_else_is_refused(asked: Callable[[str], Order], told: str) -> None:
@@ -190,3 +198,18 @@ def test_no_module_of_it_is_too_long_for_whoever_lets_it_run_as_root() -> None:
     }
 
     assert {name: count for name, count in lines.items() if count >= 180} == {}
+
+
+def test_places_that_an_array_does_not_have_are_refused(
+    tmp_path: Path, asked: Callable[[str], Order]
+) -> None:
+    """What was held there would stay held."""
+    with Ledger(12, str(tmp_path)) as ledger:
+        ledger.require(1000, "digest")
+        ledger.intend(3, "beta", "0-2:1")
+        verbs._require_there(asked("delete-waiting c.12 beta 3 1-3"), ledger, 3)
+        for told in ("3 1-4", "4 1"):
+            with pytest.raises(Refused, match="places"):
+                verbs._require_there(
+                    asked(f"delete-waiting c.12 beta {told}"), ledger, int(told.split()[0])
+                )

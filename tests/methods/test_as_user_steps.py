@@ -1,17 +1,22 @@
 """Root takes a prologue's lines, and what hosts are asked for, from the owner's file."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from gridbridge.batch.gridengine import commands as gridengine
+from gridbridge.batch.oar import commands as oar
+from gridbridge.config.brought import jdl
 from gridbridge.methods.arrays.content import Content
 from gridbridge.methods.arrays.order import Order
 from gridbridge.methods.owner import Refused
 from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.model.request import JobSpec
+from gridbridge.model.route import Cell, OarServer
 from gridbridge.state.campaign_brought import Brought
 from gridbridge.state.ledger import Ledger
 
@@ -19,16 +24,16 @@ AT: dict[str, Any] = {"exec_file": "run", "slots": 8, "environment": "mpi", "wal
 PROPERTIES = {"properties": "mem>=2,arch=lx-*,a=1;b=2"}
 ASKED = (("mem>=", "2"), ("arch", "lx-*"))
 STEPS = {"prologue": "make\nls", "prologue_walltime_s": 900, "epilogue": ""}
-HEADER = {
-    "name": "n",
-    "clusters": {"gamma": AT, "beta": AT | STEPS | PROPERTIES},
-    "is_idempotent": True,
-}
+BETA = AT | STEPS | PROPERTIES
+HEADER: dict[str, Any] = {"name": "n", "is_idempotent": True}
 
 
-def read(folder: Path, *tasks: str, is_of_copies: bool = False) -> tuple[JobSpec, ...]:
-    """Return the jobs that arrays at beta are."""
-    (folder / "c.12").write_text(f"{json.dumps(HEADER)}\na 1\n")
+def read(
+    folder: Path, *tasks: str, is_of_copies: bool = False, **asked: object
+) -> tuple[JobSpec, ...]:
+    """Return the jobs that arrays at beta are, where a task asks for that, too."""
+    header: dict[str, Any] = HEADER | {"clusters": {"gamma": AT, "beta": BETA | asked}}
+    (folder / "c.12").write_text(f"{json.dumps(header)}\na 1\n")
     arrays = tuple(ArrayId("alpha", 12, number) for number, _ in enumerate(tasks, start=1))
     order = SimpleNamespace(
         arrays=arrays,
@@ -56,6 +61,60 @@ def test_a_prologue_is_one_task_of_one_slot(tmp_path: Path) -> None:
     assert b"gb_number=prologue gb_attempt=2 gb_copy=0 gb_name='prologue'" in prologue.script
     assert b"set -- 'make\nls'" in prologue.script
     assert b"gb_number=0 gb_attempt=1" in tasks.script
+
+
+SERVER = OarServer(timeout_s=15)
+CELL = Cell(root="/r", cell="b", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
+
+
+def jdl_of(text: dict[str, str]) -> dict[str, Any]:
+    """Return what gridsub writes of these keys."""
+    table = {"name": "n", "nb_jobs": 1, "clusters": {"b": {"exec_file": "x", **text}}}
+    return asdict(jdl.load("n.json", json.dumps(table)).jdl.clusters["b"])
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [
+        (jdl_of({"resources": "/nodes=2/core=4"}), "/nodes=2/resource_id=4"),
+        (jdl_of({"resources": "/nodes=1/core=4"}), "/nodes=1/resource_id=4"),
+        (jdl_of({"resources": "/core=8"}), "/resource_id=8"),
+        ({"slots": 8}, "/nodes=1/resource_id=8"),  # of an earlier version
+    ],
+)
+def test_slots_are_asked_of_oar_on_their_nodes(
+    tmp_path: Path, kept: dict[str, Any], expected: str
+) -> None:
+    """What an earlier version kept is on one node, as it was then; a prologue has its slot."""
+    specs = read(tmp_path, "990000000:2", "0:1", **kept | STEPS)
+
+    prologue, tasks = (oar.oarsub(SERVER, one) for one in specs)
+
+    asked = tasks[tasks.index("-l") + 1]
+    assert asked.partition(",")[0] == expected
+    assert prologue[prologue.index("-l") + 1] == "/nodes=1/resource_id=1,walltime=0:15:0"
+
+
+@pytest.mark.parametrize("nodes", [3, -1, "2", 16])
+def test_slots_that_are_not_the_same_on_each_node_are_refused(
+    tmp_path: Path, nodes: object
+) -> None:
+    """No JDL asks for that, but the file may be any program's."""
+    with pytest.raises(Refused, match="nodes"):
+        read(tmp_path, "0:1", nodes=nodes)
+
+
+def test_grid_engine_is_asked_for_all_slots_and_for_one_of_several_values(tmp_path: Path) -> None:
+    """The parallel environment says where they lie; a comma binds less than OR (the example)."""
+    asked = {"resources": "/nodes=2/core=4", "pe": "mpi"}
+    asked["properties"] = "arch=lx-amd64, os=deb12 OR os=deb13"
+    (spec,) = read(tmp_path, "0:1", **jdl_of(asked))
+
+    words = gridengine.submit_held(CELL, spec)
+
+    assert gridengine.refusal(spec.request) == ""
+    assert words[words.index("-pe") :][:3] == ("-pe", "mpi", "8")
+    assert words[-6:] == ("-hard", "-l", "arch=lx-amd64", "-hard", "-l", "os=deb12|deb13")
 
 
 @pytest.mark.parametrize(

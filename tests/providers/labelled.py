@@ -3,6 +3,7 @@
 The dummy driver itself has neither, and is refused for that. `trouble` is what its calls raise.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Barrier, BrokenBarrierError
 from typing import Any
@@ -20,6 +21,7 @@ class Labelled(DummyNodeDriver):  # type: ignore[misc]  # libcloud has no types 
         self.does = True
         self.given = {"region": region, "timeout": timeout, **others}
         self.made = 0
+        self.keeps: Callable[[dict[str, str]], Any] = dict  # how labels are told afterwards
         self.meeting: Barrier | None = None
         self.have_met = False
         self.trouble: dict[str, BaseHTTPError] = {}
@@ -45,7 +47,7 @@ class Labelled(DummyNodeDriver):  # type: ignore[misc]  # libcloud has no types 
         node = super().create_node(name=name, size=size, image=image)
         self.made += 1
         node.id, node.name = f"node-{self.made}", name
-        node.extra = {"metadata": dict(ex_metadata)}
+        node.extra = {"metadata": self.keeps(ex_metadata)}
         return node
 
     def destroy_node(self, node: Any) -> bool:

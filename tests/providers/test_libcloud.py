@@ -2,6 +2,7 @@
 
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -45,6 +46,51 @@ def test_machines_of_others_are_listed_and_not_ours(labelled: LibcloudProvider) 
 
     assert ["dummy-0"] == [one.name for one in plain.machines()]
     assert not any(one.belongs_to("alpha") for one in plain.machines())
+
+
+@pytest.mark.parametrize(
+    "keeps",
+    [
+        lambda _: {},
+        lambda tags: list(tags),
+        lambda tags: {**tags, "gridbridge": "beta"},
+        lambda _: {"kind": "compute#metadata", "fingerprint": "1"},
+    ],
+    ids=["none", "words alone", "another's", "GCE's without items"],
+)
+def test_a_machine_whose_tags_its_driver_does_not_keep_is_removed_again(
+    labelled: LibcloudProvider, keeps: Callable[[dict[str, str]], object]
+) -> None:
+    """Nobody would know whose it is, and each round would buy another one."""
+    labelled.driver.keeps = keeps
+
+    with pytest.raises(ProviderFailed, match="does not keep its name and tags; it was removed"):
+        labelled.create("alpha-n7", TAGS)
+    assert () == labelled.machines()
+
+
+def test_an_untagged_machine_that_can_t_be_removed_is_told_by_its_id(
+    labelled: LibcloudProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    labelled.driver.keeps = list
+    labelled.driver.does = False
+
+    with pytest.raises(ProviderFailed, match=r"machine node-1: .*; remove it by hand"):
+        labelled.create("alpha-n7", TAGS)
+    assert "event=untagged machine='node-1' why='libcloud destroy: the cloud did" in caplog.text
+
+
+def test_the_items_in_which_gce_tells_metadata_are_tags(labelled: LibcloudProvider) -> None:
+    labelled.driver.keeps = lambda tags: {
+        "kind": "compute#metadata",
+        "fingerprint": "1",
+        "items": [{"key": key, "value": value} for key, value in tags.items()],
+    }
+
+    made = labelled.create("alpha-n7", TAGS)
+
+    assert TAGS == made.tags
+    assert [True] == [one.belongs_to("alpha") for one in labelled.machines()]
 
 
 def test_an_image_or_a_size_that_is_not_there_is_told(labelled: LibcloudProvider) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import ProviderFailed
-from gridbridge.model.elastic.sections import Pool, ProviderKind, ProviderSection
+from gridbridge.model.elastic.sections import Pool, PoweredHost, ProviderKind, ProviderSection, Way
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
 from gridbridge.providers.command import CommandProvider
-from gridbridge.providers.registry import provider_of
+from gridbridge.providers.registry import all_of, provider_of
 
 SECTION = ProviderSection(program="/opt/rent", timeout_s=7)
 POLICY = Policy(
@@ -61,6 +61,36 @@ def test_a_pool_of_hosts_that_are_only_switched_is_told() -> None:
 
     with pytest.raises(ProviderFailed, match=r"\[provider.rental\] kind = power: it makes no"):
         provider_of(policy, "small")
+
+
+def test_a_provider_that_can_t_be_made_hides_no_other(tmp_path: Path) -> None:
+    """It has no list, as one that does not answer: nothing is done about its nodes."""
+    program = tmp_path / "rent"
+    program.write_text("#!/bin/sh\necho '[]'\n")
+    program.chmod(0o755)
+    switch = tmp_path / "switch"
+    switch.touch()
+    switch.chmod(0o775)
+    policy = replace(
+        POLICY,
+        pools={"small": Pool(provider="rental"), "large": Pool(provider="nobody")},
+        providers={
+            "rental": replace(SECTION, program=str(program)),
+            "rack": ProviderSection(kind=ProviderKind.POWER, way=Way.COMMAND, program=str(switch)),
+        },
+        powered={"n1": PoweredHost(provider="rack")},
+    )
+
+    found = all_of(policy, {"rack"})
+
+    assert ["large", "rack", "small"] == sorted(found)
+    assert () == found["small"].machines()
+    for name, why in (
+        ("large", "no provider makes its nodes"),
+        ("rack", "others could have written"),
+    ):
+        with pytest.raises(ProviderFailed, match=why):
+            found[name].machines()
 
 
 @pytest.mark.parametrize(("kind", "library"), [("ec2", "boto3"), ("libcloud", "apache-libcloud")])

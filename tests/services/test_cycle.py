@@ -12,6 +12,7 @@ import pytest
 
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.services import cycle
+from gridbridge.services.campaigns.starting import tell
 from gridbridge.services.cycle import FIRST_PAUSE_S, LONGEST_PAUSE_S, NOTHING
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell.clock import Clock
@@ -178,6 +179,23 @@ def test_after_a_failed_cycle_the_program_recovers_and_goes_on(
     ]
     assert waiting.lived == ["begin", "begin"]
     assert sum(waiting.waits) == 3 * FIRST_PAUSE_S + balance.pause_s
+
+
+def test_what_a_round_of_campaigns_does_is_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At the usual level, and nothing of a round that does nothing."""
+    caplog.set_level("INFO")
+    waiting = Waiting()
+    balance = Stopping(tmp_path, waiting, cycles=2)
+    balance.waiting = 0
+    cycle.run_forever(balance, waiting, waiting, waiting.clock, tell)  # type: ignore[arg-type]  # what it needs of them
+    assert "event=round" not in caplog.text
+
+    waiting.is_stopped, balance.waiting, balance.cycles = False, 2, 1
+    cycle.run_forever(balance, waiting, waiting, waiting.clock, tell)  # type: ignore[arg-type]  # what it needs of them
+
+    assert "event=round does='2 jobs waiting: add 2'" in caplog.text
 
 
 class Failing(Stopping):

@@ -50,7 +50,32 @@ def test_a_host_may_have_a_port(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["nothing", "."])
 def test_a_client_that_can_not_run_is_a_failure_of_its_own(tmp_path: Path, name: str) -> None:
     """As when it reaches nobody."""
-    assert onward.run("b", ("x",), b"", str(tmp_path / name)) == onward.FAILED
+    assert onward.run("b", ("x",), b"", str(tmp_path / name)) == onward.UNREACHED
+
+
+@pytest.mark.parametrize(
+    ("reads", "data", "status"),
+    [
+        ("", b"a", onward.UNREACHED),
+        ("head -c 1 >/dev/null", b"a", onward.FAILED),
+        ("", b"", onward.FAILED),
+        ("", None, onward.FAILED),
+    ],
+)
+def test_what_was_not_read_was_not_handed_over(
+    tmp_path: Path, reads: str, data: bytes | None, status: int
+) -> None:
+    """ssh(1) reads once a session is open; of a command that gets nothing to read nobody knows."""
+    path = tmp_path / "ssh"
+    path.write_text(f"#!/bin/sh\n{reads}\nexit 255\n")
+    path.chmod(0o755)
+
+    assert onward.run("b", ("x",), data, str(path)) == status
+
+
+def test_ssh_reads_nothing_where_nobody_listens() -> None:
+    """The real one."""
+    assert onward.run("127.0.0.1:1", ("x",), b"a") == onward.UNREACHED
 
 
 RUNS_IT = """#!/bin/sh

@@ -47,7 +47,7 @@ def run(
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     arguments=st.lists(TEXT, max_size=5), stdin=st.binary(max_size=80).filter(lambda b: 0 not in b)
 )
@@ -62,7 +62,7 @@ def test_arguments_and_input_arrive_to_the_byte(
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(env=st.dictionaries(VARIABLE, TEXT, max_size=5))
 def test_the_environment_is_what_was_given_and_nothing_else(
     shell: str, env: dict[str, str]
@@ -75,7 +75,7 @@ def test_the_environment_is_what_was_given_and_nothing_else(
 
 
 @given(text=TEXT)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_quoted_word_is_one_word_of_any_shell(text: str) -> None:
     for shell in SHELLS:
         shown = subprocess.run([shell, "-c", f"printf %s {quote(text)}"], capture_output=True)

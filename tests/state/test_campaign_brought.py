@@ -3,12 +3,15 @@
 import hashlib
 import os
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import NotAsBrought
+from gridbridge.errors import NotAsBrought, NotRead
+from gridbridge.methods.owner import status_of
 from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE
+from gridbridge.model.places import NOT_NOW
 from gridbridge.state import campaign_brought, campaign_files
 from gridbridge.state.campaign_brought import MAX_FIRST_BYTES, Brought
 from gridbridge.state.campaign_given import NAME, Given
@@ -59,7 +62,7 @@ def test_a_part_that_is_noted_is_read_only_for_its_own_tasks(files: Files) -> No
 @pytest.mark.parametrize("tasks", [(5,), (2, 99)])
 def test_there_is_no_task_beyond_the_last(files: Files, tasks: tuple[int, ...]) -> None:
     """Not one without parameters either."""
-    with pytest.raises(NotAsBrought, match=r"c\.12\.3"):
+    with pytest.raises(NotRead, match=r"c\.12\.3"):
         files.lines(*tasks)
 
 
@@ -68,8 +71,33 @@ def test_a_campaign_without_parts_has_its_own_tasks_alone(files: Files) -> None:
     for part in (1, 2):
         (files.folder / f"c.12.{part}").unlink()
 
-    with pytest.raises(NotAsBrought, match=r"c\.12\.1"):
+    with pytest.raises(NotRead, match=r"c\.12\.1"):
         files.lines(2)
+
+
+def _move(path: Path) -> None:
+    path.rename(path.with_name("aside"))
+
+
+def _link(path: Path) -> None:
+    path.with_name("backup").hardlink_to(path)
+
+
+def _open(path: Path) -> None:
+    path.chmod(0o666)
+
+
+@pytest.mark.parametrize("spoil", [_move, _link, _open], ids=["gone", "two links", "writable"])
+@pytest.mark.parametrize("name", ["c.12", "c.12.1"])
+def test_a_file_that_can_not_be_read_now_is_asked_for_later(
+    files: Files, spoil: Callable[[Path], None], name: str
+) -> None:
+    """Its spool may be away, or a backup be made: nobody says that it is another file."""
+    spoil(files.folder / name)
+
+    with pytest.raises(NotRead, match=name) as raised:
+        files.lines(2)
+    assert status_of(raised.value) == NOT_NOW
 
 
 def test_a_part_that_changed_is_refused(files: Files) -> None:

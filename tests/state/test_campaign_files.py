@@ -240,3 +240,24 @@ def test_nobody_keeps_another_from_bringing(tmp_path: Path) -> None:
 
     assert os.listdir(made) == []
     assert brought("new", tmp_path) == [0]
+
+
+def test_a_campaign_without_its_file_has_no_parts(tmp_path: Path) -> None:
+    """Its owner may remove it, and it is removed a while after its end: it is purged once more."""
+    folder = str(tmp_path)
+    (tmp_path / "c.7").write_bytes(campaign_files.encode({"name": "n"}, ("a",)))
+
+    campaign_files.purge(7, folder)
+    campaign_files.purge(7, folder)
+
+    assert os.listdir(folder) == []
+    with pytest.raises(campaign_files.NotTheirs, match="there no more"):
+        campaign_files.brought(7, folder)
+
+
+def test_a_huge_file_of_nothing_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "big").open("wb") as file:
+        file.truncate(400 << 20)
+
+    with pytest.raises(StateError, match="big"):
+        campaign_files._require_head(str(tmp_path / "big"))

@@ -3,8 +3,20 @@
 from gridbridge.apply import as_user
 from gridbridge.errors import AlreadySubmitted, GridbridgeError, LedgerLost, ParseError
 from gridbridge.model.campaigns.campaign import Array, Attempt, Noted, Sent
-from gridbridge.model.campaigns.numbers import read_attempts, write_attempts, write_places
-from gridbridge.model.places import NO_LEDGER, NO_OWNER, NOT_NOW, REFUSED_THERE, SUBMITTED_BEFORE
+from gridbridge.model.campaigns.numbers import (
+    read_attempts,
+    read_places,
+    write_attempts,
+    write_places,
+)
+from gridbridge.model.places import (
+    HAS_ENDED,
+    NO_LEDGER,
+    NO_OWNER,
+    NOT_NOW,
+    REFUSED_THERE,
+    SUBMITTED_BEFORE,
+)
 from gridbridge.shell.runner import Completed
 
 REFUSED = 2
@@ -12,6 +24,10 @@ REFUSED = 2
 
 class CampaignRefused(GridbridgeError):
     """Root submits nothing of this campaign, wherever that would be."""
+
+
+class CampaignEnded(GridbridgeError):
+    """Root submits nothing more of this campaign: its ledger has the campaign's end."""
 
 
 class ArrayRefused(GridbridgeError):
@@ -28,6 +44,7 @@ class OwnerUnknown(GridbridgeError):
 
 ERRORS: dict[int, type[GridbridgeError]] = {
     REFUSED: CampaignRefused,
+    HAS_ENDED: CampaignEnded,
     REFUSED_THERE: ArrayRefused,
     SUBMITTED_BEFORE: AlreadySubmitted,
     NOT_NOW: NotNow,
@@ -79,6 +96,18 @@ def delete(array: Array) -> None:
 def delete_places(array: Array, places: tuple[range, ...]) -> None:
     """End the tasks at some places of an array; may be repeated."""
     _delete(array, write_places(places))
+
+
+def delete_waiting(array: Array, places: tuple[range, ...]) -> tuple[range, ...]:
+    """End the tasks at some places that have not begun; return the places of the others.
+
+    May be repeated. LedgerLost where root does not know what was submitted.
+    """
+    done = _call("delete-waiting", array, write_places(places))
+    told = done.stdout.decode("ascii", "replace").split()
+    if array.job_id and not told:
+        raise LedgerLost(f"root's ledger has nothing of array {array.number}")
+    return read_places(told[1]) if told[1:] else ()
 
 
 def _delete(array: Array, *places: str) -> None:

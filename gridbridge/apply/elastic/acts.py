@@ -96,7 +96,7 @@ class Acts:
 
         Any host that may be alive is looked at first: one that is being taken out and that somebody
         opened, one that joined in the last moment, and a silent one may run tasks. Only a machine
-        that is gone runs nothing.
+        that is gone runs nothing; one that is listed again is not evicted as gone.
         """
         if node.cause is not Cause.VANISHED and self._is_in_use(node):
             return self._put_back(node)

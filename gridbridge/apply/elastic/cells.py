@@ -6,11 +6,16 @@ from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
 from gridbridge.batch.gridengine import layout
 from gridbridge.batch.gridengine.demand import read_cell
+from gridbridge.batch.oar.demand import read
 from gridbridge.errors import ConfigError, GridbridgeError, NotSeen, ParseError
+from gridbridge.model.elastic.cell import CellSeen
 from gridbridge.model.elastic.layout import Layout
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.saved import Documents, Kept
+from gridbridge.model.elastic.sections import Balance
 from gridbridge.model.policy import Policy
+
+USUAL = Balance().queue
 
 
 def printed(policy: Policy, now: datetime) -> tuple[Documents, Kept]:
@@ -32,12 +37,13 @@ def printed(policy: Policy, now: datetime) -> tuple[Documents, Kept]:
     return documents, Kept(now=now, master=master)
 
 
-def situation(documents: Documents, kept: Kept, where: str) -> Situation:
-    """Read what was printed; NotSeen, which says where, for anything but a whole answer."""
+def situation(documents: Documents, kept: Kept, where: str, queue: str = USUAL) -> Situation:
+    """Read what was printed; NotSeen, which says where, for anything but a whole answer.
+
+    OAR has no queues on nodes: `queue` is what its slots are taken to be of.
+    """
     try:
-        laid_out = _laid_out(documents.qconf)
-        zone = kept.now.tzinfo or UTC
-        cell = read_cell(documents.qstat, documents.qhost, zone, laid_out)
+        cell, laid_out = _read(documents, kept, queue)
     except ParseError as error:
         raise NotSeen(f"{where}: {error}") from error
     return Situation(
@@ -54,6 +60,14 @@ def situation(documents: Documents, kept: Kept, where: str) -> Situation:
         failed=kept.failed,
         spent=kept.spent,
     )
+
+
+def _read(documents: Documents, kept: Kept, queue: str) -> tuple[CellSeen, Layout]:
+    if documents.oar:
+        return read(documents.oar, queue)
+    laid_out = _laid_out(documents.qconf)
+    zone = kept.now.tzinfo or UTC
+    return read_cell(documents.qstat, documents.qhost, zone, laid_out), laid_out
 
 
 def _laid_out(table: bytes) -> Layout:

@@ -4,29 +4,26 @@ Each call looks at what is there and does what is missing, so it may be repeated
 any place. Names come first: a qmaster that could not find a host does not look again for a minute.
 """
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import cast
 
 from gridbridge.apply.clusters import away
+from gridbridge.apply.elastic.membership_protocol import Membership
+from gridbridge.apply.elastic.oar_nodes import OarNodes
 from gridbridge.apply.elastic.preparing import Preparing, address_of
 from gridbridge.batch.gridengine.membership import hosts
+from gridbridge.batch.gridengine.standby import moving
+from gridbridge.batch.oar import nodes
+from gridbridge.batch.root import as_root
 from gridbridge.errors import CommandFailed
+from gridbridge.model.cluster import Kind
 from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, LeaveStep
 from gridbridge.model.places import AS_ROOT
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import Cell
-from gridbridge.shell.runner import run
-
-BARE: Mapping[str, str] = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
-SUDO = ("/usr/bin/sudo", "-n")
-
-
-def as_root(*words: str) -> None:
-    """Have root do one of its fixed verbs here; CommandFailed when it does not."""
-    sudo = SUDO if os.geteuid() else ()
-    run((*sudo, AS_ROOT, *words), dict(BARE), hosts.LIMIT_S).checked()
+from gridbridge.model.route import Away, Cell, OarServer
+from gridbridge.shell.clock import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +33,7 @@ class GridEngineMembership:
     cell: Cell
     preparing: Preparing
     root: Callable[..., None] = field(default=as_root)
+    clock: Clock = field(default_factory=Clock)
 
     def join(self, node: Joining) -> JoinStep:
         """Do what is missing of a machine's joining; return how far it is.
@@ -73,6 +71,17 @@ class GridEngineMembership:
             is_closed=all(one.is_disabled for one in found),
             is_listed=bool(found) or host in hosts.admitted(self.cell),
         )
+
+    def halt(self, host: str) -> None:
+        """Do nothing: a host that is closed and silent is all that a cell has to know."""
+
+    def movable(self, of_hosts: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
+        """Return the slots of each task on hosts whose job asked for it that it may run again."""
+        return moving.movable(self.cell, of_hosts, self.clock.now_s())
+
+    def put_elsewhere(self, host: str) -> bool:
+        """Have the tasks of a closed host run elsewhere if each of them may."""
+        return moving.put_elsewhere(self.cell, host, self.clock.now_s())
 
     def leave(self, host: str, *, is_dead: bool) -> LeaveStep:
         """Take a closed host out of its cell, and its name out of files.
@@ -122,10 +131,24 @@ class GridEngineMembership:
             hosts.join_queue(self.cell, node.name, queue)
 
 
-def membership_of(policy: Policy) -> GridEngineMembership:
-    """Return the membership of the site's own cell; its calls have a limit of their own."""
+def membership_of(policy: Policy) -> Membership:
+    """Return the membership of the site's own cluster; its calls have a limit of their own."""
     found = away(policy, policy.site.cluster)
-    cell = cast("Cell", found).within(hosts.LIMIT_S)  # looking at any other kind was refused before
+    return MEMBERSHIPS[found.kind](policy, found)  # looking at any other kind was refused before
+
+
+def _of_cell(policy: Policy, found: Away) -> Membership:
+    cell = cast("Cell", found).within(hosts.LIMIT_S)
     return GridEngineMembership(
         cell=cell, preparing=Preparing(settings=policy.bootstrap, cell=cell)
     )
+
+
+def _of_server(_: Policy, found: Away) -> Membership:
+    return OarNodes(look_at=partial(nodes.look, cast("OarServer", found)))
+
+
+MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], Membership]] = {
+    Kind.GRIDENGINE: _of_cell,
+    Kind.OAR: _of_server,
+}

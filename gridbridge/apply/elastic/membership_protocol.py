@@ -1,5 +1,6 @@
 """What the balancer asks of a cell when a machine joins it or leaves it."""
 
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, LeaveStep
@@ -30,6 +31,18 @@ class Membership(Protocol):
 
     def look(self, host: str) -> Idleness:
         """Ask the cell about a host now."""
+        ...
+
+    def halt(self, host: str) -> None:
+        """Tell the batch system that a closed and idle host is switched off now."""
+        ...
+
+    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
+        """Return the slots of each task on hosts that may run elsewhere again."""
+        ...
+
+    def put_elsewhere(self, host: str) -> bool:
+        """Have the tasks of a closed host run elsewhere; False, nothing done, if one may not."""
         ...
 
     def leave(self, host: str, *, is_dead: bool) -> LeaveStep:

@@ -61,7 +61,7 @@ class Preparing:
 
     def _command(self, step: str) -> str:
         """Return the line for the far shell: the file itself is an argument."""
-        script = files.read(f"{self.folder}/{step}", MOST_BYTES)[0].decode()
+        script = _text(f"{self.folder}/{step}", "steps")
         given = (self.cell.root, self.cell.cell) if step == START else ()
         return " ".join(("sudo -n /bin/sh -c", *map(quote, (script, step, *given))))
 
@@ -78,7 +78,7 @@ class Preparing:
     def _mounts(self, _node: Joining, _hosts: Iterable[str]) -> str:
         if not self.settings.mounts:
             return ""
-        lines = files.read(self.settings.mounts, MOST_BYTES)[0].decode().splitlines()
+        lines = _text(self.settings.mounts, "mounts").splitlines()
         told = [" ".join(line.split()) for line in lines]
         return "".join(f"{line}\n" for line in told if line and not line.startswith("#"))
 
@@ -96,6 +96,16 @@ def address_of(host: str) -> str:
         return socket.gethostbyname(host)
     except OSError:
         return ""
+
+
+def _text(path: str, key: str) -> str:
+    """Return a file's text; ConfigError with its key when it is missing, or no text."""
+    try:
+        return files.read(path, MOST_BYTES)[0].decode()
+    except FileNotFoundError as error:
+        raise ConfigError((f"[bootstrap] {key}: {path}: {error.strerror}",)) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError((f"[bootstrap] {key}: {path}: no UTF-8",)) from error
 
 
 def _person(name: str) -> str:

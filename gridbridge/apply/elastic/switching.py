@@ -1,7 +1,7 @@
 """What a round does with a host of the site's own, which is switched on and off.
 
-Each act may be repeated, after a kill too. No task is ended by any of them: a host is switched off
-only when it is closed and still idle.
+Each act may be repeated, after a kill too. A host is switched off only when it is closed and still
+idle. No task is ended by any of them; where that is asked for, those that may run again do.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,6 +10,7 @@ from datetime import datetime
 
 from gridbridge.apply.elastic.membership_protocol import Membership
 from gridbridge.errors import ProviderFailed
+from gridbridge.model.elastic.joining import Idleness
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, Owned
@@ -49,11 +50,18 @@ class Switching:
         self.membership.close(node.name)
         seen = self.membership.look(node.name)
         if not (seen.is_listed and seen.is_idle and seen.is_closed):
-            return node if node.cause in PATIENT else self._opened(node)
+            return node if self._is_to_wait(node, seen) else self._opened(node)
         if due.tag:
             self.tag(node.name, due.tag, True)
+        self.membership.halt(node.name)
         self._provider(node).stop(_machine(node))
         return self._as(node, NodeState.STANDBY, node.cause)
+
+    def _is_to_wait(self, node: Owned, seen: Idleness) -> bool:
+        """Say whether a host that is in use stays closed; where tasks are moved, move them."""
+        if node.cause is not Cause.MOVED:
+            return node.cause in PATIENT
+        return seen.is_listed and seen.is_closed and self.membership.put_elsewhere(node.name)
 
     def _wake(self, due: Due) -> Owned:
         """Switch a host on; the rounds that follow see it come up."""

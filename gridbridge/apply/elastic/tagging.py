@@ -27,7 +27,7 @@ def change(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str
     keeps = adapter_of(cluster).keeps_tags
     if keeps is None:
         name = policy.site.cluster
-        raise ConfigError((f"[cluster.{name}] kind: only a Grid Engine cluster keeps tags",))
+        raise ConfigError((f"[cluster.{name}] kind: an embedded cluster keeps no tags",))
     found = tags(policy)
     name = next((one for one in found if is_same_host(one, host)), host)
     before = found.get(name, ())

@@ -1,6 +1,7 @@
 """What the service does to local jobs, whichever system runs them: release, adopt, give back."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gridbridge.apply.adapters import tasks_of
@@ -10,7 +11,7 @@ from gridbridge.decisions.transfer.requests import refusals, rerun
 from gridbridge.errors import ConfigError
 from gridbridge.model.ids import TransferId, parse_transfer
 from gridbridge.model.policy import Policy
-from gridbridge.model.request import Request, Variant
+from gridbridge.model.request import BALANCE, Request, Variant
 from gridbridge.model.route import Away, Home
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Action
@@ -18,6 +19,8 @@ from gridbridge.model.transfer.transfer import Transfer
 
 if TYPE_CHECKING:
     from gridbridge.batch.abilities import GuardsTasks
+
+AT_ONCE = 100  # jobs of a question
 
 
 class LocalTasks:
@@ -65,6 +68,15 @@ class LocalTasks:
         requests = tasks.requests_of(where, jobs)
         return {job: _request(request) for job, request in requests.items()}
 
+    def kept_where_they_are(self, jobs: Collection[int]) -> frozenset[int]:
+        """Return those of these jobs whose owners let rebalancing move none of their tasks."""
+        where, tasks = self._home()
+        every, kept = sorted(jobs), set[int]()
+        for start in range(0, len(every), AT_ONCE):
+            asked = tasks.requests_of(where, tuple(every[start : start + AT_ONCE]))
+            kept |= {job for job, one in asked.items() if dict(one.context).get(BALANCE) == "no"}
+        return frozenset(kept)
+
     def deferred(self) -> frozenset[int]:
         """Return the jobs that wait for their start time, of whatever owner."""
         where, tasks = self._home()
@@ -76,6 +88,22 @@ class LocalTasks:
         where, tasks = self._home()
         tasks.unpin(where, copy)
         tasks.release(where, copy, Guard.START)
+
+    def keep_off(self, transfer: Transfer) -> None:
+        """Keep a job off the queues of the cluster where its task is, until it gets its own back.
+
+        Raises GridbridgeError when no other queue could run it.
+        """
+        where, tasks = self._home()
+        queues = self._policy.queues.items()
+        left = {transfer.queue, *(name for name, to in queues if to.cluster == transfer.remote)}
+        others = partial(refusals.kept_queues, transfer_queues=left)
+        tasks.keep_off(where, _task(transfer), others)
+
+    def give_queues_back(self, name: str) -> None:
+        """Let the job of a transfer start in all the queues that it asked for."""
+        where, tasks = self._home()
+        tasks.unpin(where, parse_transfer(name))
 
     def check(self, transfer: Transfer) -> None:
         """Raise GridbridgeError when no queue of its own could run a transfer's job."""

@@ -1,7 +1,7 @@
 """What the service asks of an embedded cluster."""
 
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, datetime
 
 from gridbridge.batch.embedded import commands
@@ -75,11 +75,14 @@ def _array_ends(folder: Folder, array: AskedArray) -> dict[int, JobEnd | None]:
     return {int(line.place): _end(line) for line in lines if line.account == array.account}
 
 
-def array_lives(folder: Folder, array: int, account: str) -> frozenset[int] | None:
-    """Return the places of an array that have not ended; None: all have, or it is not known."""
+def living_of(folder: Folder, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
+    """Return the places of arrays that have not ended, of those that have some."""
     _, listed = read_jobs(_ask(folder, commands.show(folder)))
-    ours = (job for job in listed if job.array == str(array) and job.account == account)
-    return frozenset(int(job.place) for job in ours) or None
+    found: dict[int, list[int]] = {}
+    for job in listed:
+        if job.array and arrays.get(int(job.array)) == job.account:
+            found.setdefault(int(job.array), []).append(int(job.place))
+    return {array: frozenset(places) for array, places in found.items()}
 
 
 def _end(line: EndLine) -> JobEnd:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 HAS_QSTAT = False
 HAS_START_TIMES = False
+WAITING = "waiting"  # of a job's facts (model.states)
 ANSWERS = {os.EX_DATAERR: Result.REFUSED, os.EX_TEMPFAIL: Result.LATER}
 
 
@@ -98,6 +99,31 @@ def delete_array(folder: Folder, array: str) -> None:
 def delete_places(folder: Folder, array: str, _name: str, places: str) -> None:
     """Delete some tasks of an array; those that are gone already are deleted."""
     _unless_gone(folder, commands.delete_array(folder, array, places))
+
+
+def hold_places(
+    folder: Folder, array: str, names: tuple[str, str], places: tuple[range, ...]
+) -> tuple[range, ...]:
+    """Hold tasks of an array; return those that wait then."""
+    for job in _at(folder, array, names[0], places):
+        _unless_gone(folder, commands.act(folder, "hold", job.id))
+    held = _at(folder, array, names[0], places)
+    waiting = (int(job.place) for job in held if WAITING in job.facts.split())
+    return tuple(range(place, place + 1) for place in waiting)
+
+
+def release_places(folder: Folder, array: str, places: tuple[range, ...]) -> None:
+    """Let tasks of an array start again."""
+    for job in _jobs(folder, commands.show(folder)):
+        if job.array == array and any(int(job.place) in some for some in places):
+            _unless_gone(folder, commands.act(folder, "release", job.id))
+
+
+def _at(folder: Folder, array: str, name: str, places: tuple[range, ...]) -> list[JobLine]:
+    """Return the tasks at some places of the array of that name."""
+    every = _jobs(folder, commands.show(folder))
+    ours = (job for job in every if (job.array, job.account) == (array, name))
+    return [job for job in ours if any(int(job.place) in some for some in places)]
 
 
 def hold(folder: Folder, job: str) -> None:

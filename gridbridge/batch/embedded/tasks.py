@@ -41,6 +41,12 @@ def deferred(folder: Folder) -> frozenset[int]:
     return frozenset()
 
 
+def keep_off(folder: Folder, local: TransferId, others: Callable[[str], str]) -> None:
+    """Refuse: no task is recalled to an embedded cluster (services.transfer.recalls)."""
+    del folder, others
+    raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
+
+
 def unpin(folder: Folder, local: TransferId) -> None:
     """Take the pin back."""
     home.pin(folder, local.local, "")

@@ -160,13 +160,14 @@ def _is_within(data: bytes, begin: int, line: bytes) -> bool:
 
     What a job asks for may hold line feeds. So a line before it that does not end as records do
     goes on in it, and one after it that does not begin as they do goes on from it. Both are sure:
-    nobody can make another's line count as a part of his own record.
+    nobody can make another's line count as a part of his own record. Nor is one a record that does
+    not end as they do, from Grid Engine 6.2 on.
     """
     end = begin + len(line) + 1
     before = data[data.rfind(b"\n", 0, max(0, begin - 1)) + 1 : max(0, begin - 1)]
     after = data[end : data.find(b"\n", end) if end < len(data) else end]
     if not _TAIL.search(line):
-        return False  # of a Grid Engine that writes other records
+        return True
     goes_on = before and not before.startswith(b"#") and not _TAIL.search(before)
     return bool(goes_on or (after and not after.startswith(b"#") and not _HEAD.match(after)))
 

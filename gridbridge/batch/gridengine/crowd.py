@@ -18,6 +18,7 @@ from gridbridge.batch.gridengine.parse import (
     QUEUE,
     moment,
     parse_begun,
+    parse_caps,
     read_state,
     read_xml,
     take_rows,
@@ -63,7 +64,7 @@ def could_start(cell: Cell, asked: Asked) -> frozenset[str]:
     if asked.job in submit.deferred(cell):
         return frozenset()
     xml = submit.detail(cell, str(asked.job))
-    most = _most_at_once(xml)
+    most = parse_caps(xml).get(asked.job, 0)
     if most and len(parse_begun(xml)) >= most:
         return frozenset()
     environments = _environments(cell, asked.pe)
@@ -79,12 +80,6 @@ def _environments(cell: Cell, pe: str) -> list[str]:
     if not WILD.intersection(pe):
         return [pe] if pe else []
     return fnmatch.filter(names(cell, "-spl"), pe)
-
-
-def _most_at_once(xml: bytes) -> int:
-    """Return how many tasks of an array may run at once (qsub(1) -tc); 0: any number."""
-    text = xml.partition(b"<JB_ja_task_concurrency>")[2].partition(b"<")[0]
-    return int(text) if text.isdigit() else 0
 
 
 class Table:

@@ -4,8 +4,8 @@ Arrays stay one row, whatever number of tasks waits. A broken answer is a ParseE
 empty cell, since an idle cell is given back.
 """
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from functools import partial
@@ -24,6 +24,7 @@ from gridbridge.batch.gridengine.parse import (
 )
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import ParseError
+from gridbridge.model.campaigns.names import is_of_campaign
 from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape, Waiting
 from gridbridge.model.elastic.layout import Layout, Relation
 from gridbridge.model.elastic.saved import Documents
@@ -49,7 +50,7 @@ def printed(cell: Cell) -> tuple[Documents, str]:
     Raises CommandFailed or ParseError when one of them does not answer.
     """
     qstat = call(cell, commands.every_job(cell), zone="UTC").checked().stdout
-    table = layout.printed(cell)
+    table = layout.printed(cell, qstat)
     of_hosts = commands.hosts(cell, layout.asked(qstat, table))
     qhost = call(cell, of_hosts, zone="UTC").checked().stdout
     master = call(cell, qconf.show(cell, "-sss")).checked().stdout
@@ -69,6 +70,8 @@ def read_cell(
     listed = {one.host for one in rows.instances}
     if listed and not hosts:
         raise ParseError("qhost: no host, though queues have some")
+    if not listed and _have_queues(hosts, laid_out):
+        raise ParseError("qstat: no queue on any host, though qconf has queues on some")
     return CellSeen(
         hosts=tuple(one for one in hosts if one.name != GLOBAL),
         instances=tuple(rows.instances),
@@ -76,6 +79,14 @@ def read_cell(
         granted=tuple(sorted(rows.granted.items())),
         left=next((one.left for one in hosts if one.name == GLOBAL), ()),
     )
+
+
+def _have_queues(hosts: Iterable[Host], laid_out: Layout) -> bool:
+    """Say whether a queue is configured on one of the hosts; names may lack their domain."""
+    every = (one for queue in laid_out.queues.values() for one in queue.hosts)
+    named = {host for one in every for host in laid_out.groups.get(one, (one,))}
+    short = {host.partition(".")[0] for host in named}
+    return any(one.name.partition(".")[0] in short for one in hosts)
 
 
 class _Group:
@@ -103,6 +114,7 @@ class _Key(NamedTuple):
     state: str
     is_deferred: bool
     is_dependent: bool
+    is_campaign: bool
     shape: Shape
 
 
@@ -117,7 +129,7 @@ class _Rows:
         self._exclusive = _exclusive(laid_out)
         self._running: list[int] = []  # in the queue that is being walked through
         self._is_taken = False  # by a task that has its host alone
-        self._begun: Counter[int] = Counter()  # tasks of arrays that are capped
+        self._begun = defaultdict[int, set[str]](set)  # tasks of arrays that are capped
         self._groups: dict[_Key, _Group] = {}
 
     @property
@@ -129,7 +141,7 @@ class _Rows:
         capped = 0
         if self._caps:
             (job, *_), most = group.jobs, self._caps.get(group.jobs[0])
-            capped = max(0, group.tasks + self._begun[job] - most) if most else 0
+            capped = max(0, group.tasks + len(self._begun[job]) - most) if most else 0
         return Waiting(
             shape=key.shape,
             state=read_state(key.state),
@@ -140,6 +152,7 @@ class _Rows:
             capped=min(capped, group.tasks),
             is_deferred=key.is_deferred,
             is_dependent=key.is_dependent,
+            is_campaign=key.is_campaign,
             kinds=tuple((*kind, tasks) for kind, tasks in group.kinds.items()),
         )
 
@@ -163,7 +176,7 @@ class _Rows:
             granted = element.find("granted_pe")
             self.granted[(granted.get("name") if granted is not None else None) or ""] += slots
         if self._caps:
-            self._begun[int(leafs["JB_job_number"])] += 1
+            self._begun[int(leafs["JB_job_number"])].add(leafs.get("tasks", ""))
         if self._exclusive and "hard_request" in leafs:
             asked = element.iterfind("hard_request")
             self._is_taken |= any(one.get("name") in self._exclusive for one in asked)
@@ -175,6 +188,7 @@ class _Rows:
             leafs["state"],
             job in self._deferred,
             "predecessor_jobs" in leafs,
+            is_of_campaign(leafs.get("JB_name", "")),
             _shape(element, leafs),
         )
         if job in self._caps:

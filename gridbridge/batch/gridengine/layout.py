@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from gridbridge.batch.gridengine import commands, qconf
+from gridbridge.batch.gridengine.parse import count_tasks, parse_caps
 from gridbridge.batch.gridengine.status import names, show
-from gridbridge.batch.gridengine.submit import deferred
+from gridbridge.batch.gridengine.submit import deferred, detail
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.layout import (
     Counted,
@@ -43,13 +44,18 @@ LIMITS = ("s_rt", "h_rt", "s_cpu", "h_cpu", "s_fsize", "h_fsize", "s_data", "h_d
 MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", "h_vmem")
 ATTRIBUTES = ("hostlist", "pe_list", "qtype", "complex_values", *LIMITS, *MEMORY)
 BATCH = "BATCH"
+MOST_ARRAYS, AT_ONCE = 1000, 100  # whose number of tasks at once is asked for; in a call
+ROW_ENDS, HAS_TASKS = b"</job_list>", b"<tasks>"
+WAITS = re.compile(rb"<state>R?qw</state>")
+ARRAY = re.compile(rb"<JB_job_number>(\d+)</JB_job_number>.*<tasks>([\d:,-]+)</tasks>", re.S)
 REQUEST = re.compile(rb'<(?:def_)?hard_request name="([^"<>]+)"')
 
 
-def printed(cell: Cell) -> bytes:
+def printed(cell: Cell, qstat: bytes) -> bytes:
     """Return the table of a cell: a call for each host group and environment, and four more.
 
-    Raises CommandFailed when one is not answered, and ParseError.
+    A call more for each hundred arrays that wait in what qstat has printed. Raises CommandFailed
+    when one is not answered, and ParseError.
     """
     complexes = qconf.complexes(show(cell, "-sc"))
     shown = map(qconf.settings, show(cell, "-sq", commands.ANY_PE).split(b"\n\n"))
@@ -65,8 +71,30 @@ def printed(cell: Cell) -> bytes:
             for name, one in queues.items()
         },
         DEFERRED: sorted(deferred(cell)),
+        CAPS: _asked_caps(cell, qstat),
     }
     return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
+
+
+def _asked_caps(cell: Cell, qstat: bytes) -> dict[str, int]:
+    jobs, found = arrays(qstat)[:MOST_ARRAYS], dict[int, int]()
+    for start in range(0, len(jobs), AT_ONCE):
+        found |= parse_caps(detail(cell, ",".join(map(str, jobs[start : start + AT_ONCE]))))
+    return {str(job): most for job, most in sorted(found.items())}
+
+
+def arrays(qstat: bytes) -> list[int]:
+    """Return the arrays of which more than one task waits for a place, the largest first.
+
+    `qstat -xml` tells of none how many tasks may run at once.
+    """
+    found = dict[int, int]()
+    for row in qstat.split(ROW_ENDS):
+        if HAS_TASKS in row and WAITS.search(row) and (told := ARRAY.search(row)):
+            tasks = count_tasks(told[2].decode())
+            if tasks > 1:
+                found[int(told[1])] = found.get(int(told[1]), 0) + tasks
+    return sorted(found, key=lambda job: (-found[job], job))
 
 
 def asked(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:

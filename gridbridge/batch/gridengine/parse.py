@@ -90,6 +90,14 @@ def parse_begun(data: bytes) -> list[int]:
     return read_xml(data, _read_begun)
 
 
+def parse_caps(data: bytes) -> dict[int, int]:
+    """Read of `qstat -j JOB,JOB -xml` how many tasks of each array may run at once (qsub(1) -tc).
+
+    Jobs that may run any number are left out.
+    """
+    return read_xml(data, _read_caps)
+
+
 def read_xml(data: bytes, read: Callable[[bytes], _Value], program: str = "qstat") -> _Value:
     """Read a document, repaired if need be; ParseError, which names the program, for others."""
     if b"<!" in data:  # a DTD, whose entities could stand for anything; qstat escapes every `<`
@@ -298,6 +306,16 @@ def _read_begun(document: bytes) -> list[int]:
     return [int(text) for tag, text in _leafs(walk(document)) if tag == "JAT_task_number"]
 
 
+def _read_caps(document: bytes) -> dict[int, int]:
+    found, job = dict[int, int](), 0
+    for tag, text in _leafs(walk(document)):
+        if tag == "JB_job_number":
+            job = int(text)
+        elif tag == "JB_ja_task_concurrency" and int(text) > 0:
+            found[job] = int(text)
+    return found
+
+
 def _leafs(walk: Iterable[tuple[str, etree._Element]]) -> Iterator[tuple[str, str]]:
     for _, element in walk:
         if len(element) == 0:
@@ -311,6 +329,7 @@ def _detail(leafs: _Leafs, messages: list[str]) -> JobDetail:
         name=first["JB_job_name"],
         owner=first["JB_owner"],
         account=first.get("JB_account", ""),
+        begun=tuple(map(int, leafs.get("JAT_task_number", ()))),
         errors=tuple(leafs.get("QIM_message", ())),
         messages=tuple(messages),
     )

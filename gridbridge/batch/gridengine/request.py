@@ -58,15 +58,19 @@ def owner_and_account_of(xml: bytes) -> tuple[str, str]:
 
 
 def listed_places(
-    xml: bytes, arrays: dict[str, str], released: str
+    xml: bytes, arrays: dict[str, str], released: str, state: bytes = b""
 ) -> dict[str, tuple[range, ...]]:
-    """Return the places that `qstat -xml` lists of arrays; ParseError for half an answer."""
+    """Return the places that `qstat -xml` lists of arrays; ParseError for half an answer.
+
+    Only those that are pending, or running, if one of these words is given.
+    """
     if not xml.rstrip().endswith(b"</job_info>"):
         raise ParseError("qstat -xml: not a whole answer")
     found: dict[str, tuple[range, ...]] = dict.fromkeys(arrays, ())
     for row in xml.split(b"<job_list ")[1:]:
         array = _leaf(row, b"JB_job_number")
-        if array in found and _leaf(row, b"JB_name") in (arrays[array], released):
+        is_wanted = row.startswith(b'state="%b' % state)
+        if is_wanted and array in found and _leaf(row, b"JB_name") in (arrays[array], released):
             found[array] += tuple(read_tasks(_leaf(row, b"tasks")))
     return found
 

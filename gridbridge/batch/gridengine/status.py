@@ -1,12 +1,12 @@
 """What the service asks of a cell: one query for everything, and one for a job that ended."""
 
 import time
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from gridbridge.batch.gridengine import commands, qconf
 from gridbridge.batch.gridengine.ends import settled
-from gridbridge.batch.gridengine.parse import parse_begun, parse_job_detail, parse_status
+from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
 from gridbridge.batch.gridengine.records import records, records_of
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import Disputed
@@ -17,6 +17,7 @@ from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.vocabulary import Vocabulary
 from gridbridge.shell.runner import Completed
 
+FLUSH_TIME = "00:00:15"  # where a cell has none of its own
 LIMITS = ("max_aj_tasks", "max_aj_instances", "max_u_jobs", "max_jobs")
 NOT_REQUESTABLE = "NO"  # complex(5); FORCED can be asked for, too
 
@@ -89,14 +90,17 @@ def _ends(found: Iterable[AccountingRecord]) -> dict[int, JobEnd | None]:
     return {task: end for task, (end, is_disputed) in told.items() if end or is_disputed}
 
 
-def array_lives(cell: Cell, array: int, account: str) -> frozenset[int] | None:
-    """Return the places of an array that have begun and not ended; None: qmaster knows none.
+def living_of(cell: Cell, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
+    """Return the places of arrays that have begun and not ended, of those that qmaster knows.
 
     qstat -j does not tell which of the others wait.
     """
-    done = _ask(cell, commands.detail(cell, str(array))).checked()
-    found = [one for one in parse_job_detail(done.stdout) if one.account == account]
-    return frozenset(parse_begun(done.stdout)) if found else None
+    done = _ask(cell, commands.detail(cell, ",".join(map(str, arrays)))).checked()
+    return {
+        one.job_id: frozenset(one.begun)
+        for one in parse_job_detail(done.stdout)
+        if arrays.get(one.job_id) == one.account
+    }
 
 
 def array_limits(cell: Cell) -> ArrayLimits:
@@ -108,7 +112,18 @@ def array_limits(cell: Cell) -> ArrayLimits:
         tasks=min(filter(None, of_array), default=0),
         of_person=told.get("max_u_jobs", 0),
         of_all=told.get("max_jobs", 0),
+        told_within_s=_flush_s(said.get("reporting_params", "")),
     )
+
+
+def _flush_s(reporting: str) -> float:
+    """Return after how long records are written (sge_conf(5), accounting_flush_time)."""
+    given = dict(word.partition("=")[::2] for word in reporting.split())
+    usual = given.get("flush_time", FLUSH_TIME)
+    hours, minutes, seconds = ([*given.get("accounting_flush_time", usual).split(":"), "", ""])[:3]
+    if not all(each.isdigit() for each in (hours, minutes, seconds)):
+        return _flush_s("")
+    return 3600.0 * int(hours) + 60.0 * int(minutes) + int(seconds)
 
 
 def details(cell: Cell, job_id: int) -> tuple[JobDetail, ...]:

@@ -42,6 +42,7 @@ NO_ANSWER = (  # after it was sent: the job may exist
     b"has been submitted",  # after a warning that qsub takes for an error
 )
 NO_BEST_EFFORT = f'unknown resource "{BEST_EFFORT}"'.encode()
+A_CALL = 2000  # ranges of tasks
 JOB_NUMBER = b"<JB_job_number>"
 UNKNOWN_JOB = b"<unknown_jobs"
 NO_QUEUES = (b"requests unknown queue", b"Wrong queue list format")  # of `qalter -q`
@@ -136,6 +137,29 @@ def living(cell: Cell, arrays: dict[str, str], released: str) -> dict[str, tuple
     """Return the places at which tasks of the caller's arrays wait or run."""
     listed = call(cell, commands.own_status(cell)).checked().stdout
     return listed_places(listed, arrays, released)
+
+
+def hold_places(
+    cell: Cell, array: str, names: tuple[str, str], places: tuple[range, ...]
+) -> tuple[range, ...]:
+    """Put a user hold on tasks of an array; return those that wait then."""
+    for some in _in_calls(array, places):
+        hold(cell, some, gone_is_fine=True)
+    listed = call(cell, commands.own_status(cell)).checked().stdout
+    return listed_places(listed, {array: names[0]}, names[1], b"pending")[array]
+
+
+def release_places(cell: Cell, array: str, places: tuple[range, ...]) -> None:
+    """Take the user hold of tasks back."""
+    for some in _in_calls(array, places):
+        release(cell, some, gone_is_fine=True)
+
+
+def _in_calls(array: str, places: tuple[range, ...]) -> "Iterator[str]":
+    """Give tasks as qalter names them, so many at once as a command line may have."""
+    for begin in range(0, len(places), A_CALL):
+        some = places[begin : begin + A_CALL]
+        yield ",".join(f"{array}.{each[0]}-{each[-1]}" for each in some)
 
 
 def request_of(cell: Cell, job: str) -> Request:

@@ -14,7 +14,17 @@ from gridbridge.model.route import Cell
 from gridbridge.model.transfer import guard as guards
 from gridbridge.model.transfer.guard import Guard
 
-__all__ = ("adopt", "check", "deferred", "guard", "release", "requests_of", "rerun", "unpin")
+__all__ = (
+    "adopt",
+    "check",
+    "deferred",
+    "guard",
+    "keep_off",
+    "release",
+    "requests_of",
+    "rerun",
+    "unpin",
+)
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +59,16 @@ def guard(cell: Cell, local: TransferId, guard: str) -> None:
     elif guard == Guard.HOLD:
         submit.alter(cell, job, ("-ac", f"{OWN_HOLD}=1"))
         submit.hold(cell, local.local)
+
+
+def keep_off(cell: Cell, local: TransferId, others: Callable[[str], str]) -> None:
+    """Give a job another list of queues, and keep its own in its context; unpin gives it back."""
+    job = str(local.job)
+    own = submit.request_of(cell, job)
+    queues = others(own.own_queues)
+    if not queues or not home.could_run(cell, home.instead(own, None, queues)):
+        raise GridbridgeError("no other queue could run it")
+    submit.pin(cell, job, queues, remember=own.own_queues or ANY_QUEUE)
 
 
 def unpin(cell: Cell, local: TransferId) -> None:

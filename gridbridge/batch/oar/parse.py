@@ -32,6 +32,8 @@ FACTS = {
 ARRAYS = f"{PREFIX}."
 BEST_EFFORT = "besteffort"  # the queue of jobs of that type, whatever queue they asked for
 NEVER_HALTED = 2147483647  # available_upto, in seconds of the clock
+MAY_REST = 2147483646  # the same, of a node that may be halted and woken
+UNCHANGED = "UnChanged"  # next_state of a resource of which no change is under way
 DELETED = "FRAG_JOB_REQUEST"
 RELEASED = "RESUME_JOB"
 SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # oardel -s notes what it sent
@@ -41,22 +43,26 @@ class Job:
     """One job as oarstat shows it."""
 
     __slots__ = (
+        "after",
         "array",
         "copy_of",
         "events",
         "exit_code",
         "hosts",
         "id",
+        "is_reservation",
         "message",
         "name",
         "owner",
         "place",
         "queue",
+        "reserved",
         "resources",
         "started_at",
         "state",
         "stopped_at",
         "submitted_at",
+        "wanted",
     )
 
     def __init__(self, shown: dict[str, object]) -> None:
@@ -78,6 +84,10 @@ class Job:
             self.copy_of = _number(shown.get("resubmit_job_id") or 0)
             self.resources = frozenset(map(str, _items(shown["assigned_resources"])))
             self.hosts = tuple(map(str, _items(shown["assigned_network_address"])))
+            self.is_reservation = shown.get("reservation", "None") != "None"
+            self.reserved = frozenset(_table(shown.get("reserved_resources")))
+            self.after = frozenset(map(str, _items(shown.get("dependencies") or [])))
+            self.wanted = str(shown.get("wanted_resources") or "")
             self.events = _events(shown["events"])
         except (KeyError, TypeError, ValueError) as error:
             raise ParseError(f"oarstat: no whole job: {error!r}") from error
@@ -116,6 +126,11 @@ class Job:
     def is_starting(self) -> bool:
         """Whether what it is will soon be told: it waits, or is being started."""
         return self.state in (*WAITING, *STARTED)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has resources, or is about to have them."""
+        return not (self.is_over or self.is_waiting or self.is_held)
 
     @property
     def is_running(self) -> bool:
@@ -166,7 +181,18 @@ class Job:
 class Resource:
     """One resource, which is one slot, as oarnodes shows it."""
 
-    __slots__ = ("host", "id", "is_alive", "is_drained", "is_slot", "standby_until")
+    __slots__ = (
+        "host",
+        "id",
+        "is_alive",
+        "is_drained",
+        "is_settled",
+        "is_slot",
+        "is_suspected",
+        "standby_until",
+        "tags",
+        "upto",
+    )
 
     def __init__(self, shown: dict[str, object]) -> None:
         """Take what is shown; ParseError when something of it is missing."""
@@ -174,13 +200,21 @@ class Resource:
             self.id = str(shown["resource_id"])
             self.host = str(shown["network_address"])
             self.is_alive = shown["state"] == "Alive"
+            self.is_suspected = shown["state"] == "Suspected"
             self.is_drained = shown.get("drain") == "YES"
             self.is_slot = shown["type"] == "default"
-            upto = _number(shown.get("available_upto", NEVER_HALTED))
-            is_standby = shown["state"] == "Absent" and upto != NEVER_HALTED
-            self.standby_until = upto if is_standby else 0
+            self.upto = _number(shown.get("available_upto", NEVER_HALTED))
+            is_standby = shown["state"] == "Absent" and self.upto != NEVER_HALTED
+            self.standby_until = self.upto if is_standby else 0
+            self.is_settled = shown.get("next_state", UNCHANGED) == UNCHANGED
+            self.tags = str(shown.get("gb_tags") or "")
         except (KeyError, ValueError) as error:
             raise ParseError(f"oarnodes: no whole resource: {error!r}") from error
+
+    @property
+    def is_halted(self) -> bool:
+        """Whether it is absent because it was halted, and may be woken."""
+        return self.standby_until == MAY_REST
 
     def can_run(self, now: float) -> bool:
         """Say whether it runs jobs: it is alive, or OAR halted it and wakes it for one.
@@ -250,6 +284,12 @@ def _items(shown: object) -> list[dict[str, str]]:
     if not isinstance(shown, list):
         raise TypeError(f"{shown!r} is no list")
     return shown
+
+
+def _table(shown: object) -> dict[str, object]:
+    if not isinstance(shown, dict | None):
+        raise TypeError(f"{shown!r} is no table")
+    return shown or {}
 
 
 def _number(shown: object) -> int:

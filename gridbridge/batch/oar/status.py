@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -121,11 +121,13 @@ def _ends(jobs: Iterable[Job]) -> dict[int, JobEnd | None]:
     return {job.place: _end_of(job) or DELETED_BEFORE for job in jobs if job.is_over}
 
 
-def array_lives(server: OarServer, array: int, account: str) -> frozenset[int] | None:
-    """Return the places of an array that have not ended; None: all have, or it is not known."""
-    jobs = read_jobs(_ask(server, commands.show_living(server, str(array))))
-    ours = (job.place for job in jobs if job.account == account and not job.is_over)
-    return frozenset(ours) or None
+def living_of(server: OarServer, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
+    """Return the places of arrays that have not ended, of those that have some."""
+    found: dict[int, list[int]] = {}
+    for job in read_jobs(_ask(server, commands.show_living(server, *map(str, arrays)))):
+        if arrays.get(int(job.array)) == job.account and not job.is_over:
+            found.setdefault(int(job.array), []).append(job.place)
+    return {array: frozenset(places) for array, places in found.items()}
 
 
 def array_limits(_: OarServer) -> ArrayLimits:
@@ -289,21 +291,18 @@ def _killed_by(job: Job) -> str:
 def vocabulary(server: OarServer) -> Vocabulary:
     """Return the properties of its resources, and its nodes that run jobs or can be woken to.
 
+    A suspected node is one of them: OAR takes requests for it, and most come back soon.
     OAR's admission rules decide about everything else.
     """
     answer, now = _ask(server, commands.show_nodes(server)), time.time()
-    running = (
-        one
-        for one in read_resources(answer)
-        if one.is_slot and one.can_run(now) and not one.is_drained
-    )
+    slots = [one for one in read_resources(answer) if one.is_slot and not one.is_drained]
     everything = frozenset({ANY})
     return Vocabulary(
         resource=read_properties(answer) | {commands.WALLTIME, commands.NODES},
         pe=everything,
         project=everything,
         queue=everything,
-        node=frozenset(one.host for one in running),
+        node=frozenset(one.host for one in slots if one.can_run(now) or one.is_suspected),
     )
 
 

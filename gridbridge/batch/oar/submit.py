@@ -155,6 +155,38 @@ def delete_places(server: OarServer, array: str, name: str, places: str) -> None
         _delete(server, commands.delete_tasks(server, array, jobs))
 
 
+def hold_places(
+    server: OarServer, array: str, names: tuple[str, str], places: tuple[range, ...]
+) -> tuple[range, ...]:
+    """Hold tasks of an array, which are jobs; return those that are held then."""
+    for job in _at(server, array, names[0], places):
+        if job.is_waiting:
+            _try_to_hold(server, job.id)
+    held = (job.place for job in _at(server, array, names[0], places) if job.is_held)
+    return tuple(range(place, place + 1) for place in held)
+
+
+def _try_to_hold(server: OarServer, job: str) -> None:
+    try:
+        hold(server, job)
+    except CommandFailed:  # it has just been started, or is over
+        return
+
+
+def release_places(server: OarServer, array: str, places: tuple[range, ...]) -> None:
+    """Let held tasks start again."""
+    for job in _jobs(server, commands.show_living(server, array)):
+        if job.is_held and any(job.place in some for some in places):
+            release(server, job.id)
+
+
+def _at(server: OarServer, array: str, name: str, places: tuple[range, ...]) -> "list[Job]":
+    """Return the tasks at some places of the array of that name that are not over."""
+    living = _jobs(server, commands.show_living(server, array))
+    ours = (job for job in living if job.account == name and not job.is_over)
+    return [job for job in ours if any(job.place in some for some in places)]
+
+
 def _delete(server: OarServer, argv: commands.Argv) -> None:
     done = call(server, argv)
     if done.status not in (0, KILLED_BEFORE):

@@ -71,6 +71,8 @@ def squeeze(
     with a tag htools:standby: are named to be switched on, as few as give it; else those that can
     be switched off while each node keeps the target reserve. Instances move in a simulation that
     balances as hbal does. Both reserves are 2.0 standard instances by default.
+    -v, -C, -S and --no-headers are about a model alone, --from about the site's own cluster. With
+    --json all is told that -v and -C show.
     Exit status: 0 also when nothing is to be done; 2 for a wrong file or a wrong option; 75 the
     cell gave no whole answer.
 
@@ -79,6 +81,14 @@ def squeeze(
       gridbridge squeeze
       gridbridge squeeze --model cluster.data --target-resources 3 -v -C
     """
+    shown = {"-v": verbose, "-C": commands == ON_SCREEN, "--no-headers": no_headers}
+    _refuse_nonsense(
+        is_model=bool(model),
+        is_folder=bool(folder),
+        is_json=is_json,
+        shown=[word for word, is_given in shown.items() if is_given],
+        saved=[w for w, to in (("-C", commands), ("-S", prefix)) if to and to != ON_SCREEN],
+    )
     if not model:
         _tell_site(
             or_later(
@@ -96,11 +106,39 @@ def squeeze(
     )
     if prefix:
         _save(told.original, f"{prefix}.original")
-    _tell_model(told, is_verbose=verbose, has_headers=not no_headers)
+    if is_json:
+        _tell_model_as_json(told)
+    else:
+        _tell_model(told, is_verbose=verbose, has_headers=not no_headers)
     if commands is not None:
-        _tell_commands(told, commands)
+        _tell_commands(told, commands, is_json=is_json)
     if prefix:
         _save(told.squeezed, f"{prefix}.squeezed")
+
+
+def _refuse_nonsense(
+    *, is_model: bool, is_folder: bool, is_json: bool, shown: list[str], saved: list[str]
+) -> None:
+    """Refuse words that mean nothing together."""
+    if is_model and is_folder:
+        raise click.UsageError("--model and --from: only one of them can be decided about")
+    if not is_model and (words := shown + saved):
+        raise click.UsageError(f"{words[0]} needs --model: it is about a Ganeti cluster")
+    if is_json and shown:
+        raise click.UsageError(f"{shown[0]} and --json: that tells it all")
+
+
+def _tell_model_as_json(told: service.Told) -> None:
+    output.as_json(
+        {
+            "answer": told.way.value,
+            "nodes": list(told.nodes),
+            "is_enough": told.is_enough,
+            "offline_candidates": list(told.offline_candidates),
+            "online_candidates": list(told.online_candidates),
+            "commands": [line.strip() for line in told.shown if line],
+        }
+    )
 
 
 def _tell_model(told: service.Told, *, is_verbose: bool, has_headers: bool) -> None:
@@ -135,7 +173,7 @@ def _tell_site(told: site.Told, *, is_json: bool) -> None:
         output.line(f"  {one.host}: {one.doing.value}{one.tag and f' {one.tag}'}")
 
 
-def _tell_commands(told: service.Told, path: str) -> None:
+def _tell_commands(told: service.Told, path: str, *, is_json: bool) -> None:
     if path == ON_SCREEN:
         output.line("")
         output.line("Commands to run:")
@@ -143,7 +181,8 @@ def _tell_commands(told: service.Told, path: str) -> None:
             output.line(f"  {line}")
         return
     service.save(f"{service.BEGIN}{told.script}", path)
-    output.line(f"The commands have been written to file '{path}'")
+    tell = output.complain if is_json else output.line
+    tell(f"The commands have been written to file '{path}'")
 
 
 def _save(text: str, path: str) -> None:

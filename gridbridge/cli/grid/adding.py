@@ -1,6 +1,7 @@
 """What gridsub -c does: it adds tasks to a campaign."""
 
 from gridbridge.cli import output
+from gridbridge.cli.grid import patience
 from gridbridge.services.tools import (
     campaign_check,
     campaign_sources,
@@ -31,6 +32,7 @@ def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> N
     if is_check:
         output.line(f"campaign {number}: {len(new)} tasks more, nothing is stored")
         return
-    campaigns.add(number, new)
+    with patience.told("gridsub"):
+        campaigns.add(number, new)
     output.line(f"{len(new)} tasks successfully added")
     output.line(f"CAMPAIGN_ID={number}")

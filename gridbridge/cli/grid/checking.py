@@ -7,6 +7,8 @@ from gridbridge.model.report import printable
 from gridbridge.services.tools import campaign_check
 from gridbridge.services.tools.campaign_check import There
 
+NOWHERE = "for ever: no cluster of the campaign is large enough for a task"
+
 
 def check(said: Said) -> int:
     """Tell which rules fired, and what would go where; the exit status is 1 for a refusal."""
@@ -23,7 +25,8 @@ def check(said: Said) -> int:
         output.line(_sentence(there))
     left = found.tasks - sum(there.tasks for there in found.there)
     if left:
-        output.line(f"{left} would wait for free slots")
+        fits_nowhere = all(there.lacks for there in found.there)
+        output.line(f"{left} would wait {NOWHERE if fits_nowhere else 'for free slots'}")
     if found.before:
         output.line(f"{found.before} tasks of campaigns before it wait as well, and go first")
     return 0
@@ -33,6 +36,9 @@ def _sentence(there: There) -> str:
     if there.lacks:
         wanted, has = there.lacks
         return f"{there.cluster}: a task needs {wanted} slots, and it has {has}: none goes there"
+    if there.is_drained or there.is_stressed:
+        state = "drained" if there.is_drained else "under stress"
+        return f"{there.cluster}: it is {state}: nothing goes there until that ends"
     if there.free_slots is None:
         return f"{there.cluster}: nobody knows its free slots yet"
     return f"{there.cluster}: {there.free_slots} free slots, {there.tasks} tasks would go there now"

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from gridbridge.cli import output
-from gridbridge.model.campaigns.events import Code, Event
+from gridbridge.model.campaigns.events import BARRING, HEALING, Code, Event, Kind
 from gridbridge.services.tools import campaign_events
 from gridbridge.state.shown import plain
 
@@ -23,6 +23,26 @@ def show(events: tuple[Event, ...], is_json: bool, is_one: bool = False) -> None
             output.line(f"first task {one.campaign}.{one.first_task}: {parameters}")
         for word in words:
             output.line(f"  {word}")
+        if folder := campaign_events.directory(one):
+            output.line(f"its exec_directory at {one.cluster}: {folder}")
+        if not one.closed_at and (cure := _cure(one)):
+            output.line(cure)
+
+
+def _cure(one: Event) -> str:
+    """Say what its owner may do."""
+    if one.kind is Kind.TASK:
+        return (
+            f"when it is put right: gridevents -c {one.campaign} -r has the failed tasks tried"
+            f" again, gridevents -e {one.number} -f only closes it"
+        )
+    if one.code in HEALING:
+        return f"it is over once that works; gridevents -e {one.number} -f has it tried at once"
+    if one.code in BARRING:
+        return (
+            f"when it is put right: gridevents -e {one.number} -f opens {one.cluster} to it again"
+        )
+    return ""
 
 
 def _row(one: Event) -> tuple[str, ...]:

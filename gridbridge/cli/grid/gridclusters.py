@@ -1,18 +1,22 @@
 """gridclusters: the clusters that campaigns may use."""
 
 from dataclasses import asdict
+from datetime import datetime
 
 import click
 
 from gridbridge.cli import output
 from gridbridge.cli.grid import onward
+from gridbridge.cli.grid.events import MOMENT
 from gridbridge.cli.options import FOLDER
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.shown import ShownGridCluster
 from gridbridge.services.tools import campaign_events, campaigns
+from gridbridge.state import drains
 from gridbridge.state.shown import plain
 
 BAR = 80  # columns, as CiGri's
+NOT_ASKED = "not asked: no campaign goes on there"
 USED, OURS, FREE, AWAY = "#", "o", ".", "x"
 
 
@@ -29,7 +33,9 @@ def gridclusters(
     """Show the clusters that campaigns may use, as the last cycle of the runner found them.
 
     A bar is 80 columns wide: # slots that others use, o slots of campaigns' tasks, . free slots, x
-    slots that take no work. Exit status: 0; 2 usage.
+    slots that take no work. Free are those that best-effort tasks may take; free_for_normal of -I
+    are those of ordinary tasks, for which best-effort ones make way. With -I the open events of
+    each are told. Exit status: 0; 2 usage, or what is published can't be read.
 
     \b
     Example:
@@ -43,11 +49,14 @@ def gridclusters(
     if is_json:
         output.as_json(plain(found))
         return 0
+    drained = drains.names(folder)
     is_infos = is_infos or is_more or is_usage or is_bars
     for number, one in enumerate(found, start=1):
-        output.line(f"{number}: {one.name}{_info(one, events) if is_infos else ''}")
+        info = _info(one, events, is_drained=one.name in drained) if is_infos else ""
+        output.line(f"{number}: {one.name}{info}")
         if is_more:
             _list(asdict(one))
+            _list_events(one.name, events)
         if is_bars:
             output.line(_bar(one))
         elif is_usage:
@@ -55,11 +64,13 @@ def gridclusters(
     return 0
 
 
-def _info(one: ShownGridCluster, events: tuple[Event, ...]) -> str:
+def _info(one: ShownGridCluster, events: tuple[Event, ...], *, is_drained: bool) -> str:
     """Say what a cluster is, and to which campaigns it is closed."""
     is_down, numbers = campaign_events.closed_to(events, one.name)
     told = [one.kind, f"free:{_known(one.free)}/{_known(one.slots)}"]
     told += ["BLACKLISTED"] if is_down else []
+    told += [NOT_ASKED] if one.slots is None and not is_down else []
+    told += ["drained"] if is_drained else []
     told += [f"closed to campaigns {','.join(map(str, numbers))}"] if numbers else []
     return f" ({', '.join(told)})"
 
@@ -79,7 +90,8 @@ def _bar(one: ShownGridCluster) -> str:
     """Draw a cluster's slots; nothing where they are not known."""
     if not one.slots:
         return ""
-    used, free = one.used or 0, one.free or 0
+    used = min(one.used or 0, one.slots)
+    free = min(one.free or 0, one.slots - used)
     ours = min(one.running, used)
     away = max(0, one.slots - used - free)
     parts = ((USED, used - ours), (OURS, ours), (FREE, free), (AWAY, away))
@@ -91,7 +103,17 @@ def _list(values: dict[str, object]) -> None:
         output.line(f"    {key}: {_known(value)}")
 
 
+def _list_events(cluster: str, events: tuple[Event, ...]) -> None:
+    """Tell what is open of a cluster, and of campaigns there."""
+    for one in events:
+        if one.cluster == cluster and not one.closed_at:
+            whose = f"campaign {one.campaign}: " if one.campaign else ""
+            output.line(f"    event {one.number}, {one.code}: {whose}{campaign_events.words(one)}")
+
+
 def _known(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.astimezone().strftime(MOMENT)
     return "unknown" if value is None else str(value)
 
 

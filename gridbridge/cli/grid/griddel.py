@@ -3,10 +3,10 @@
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.grid import REFUSED, UNREACHABLE, onward
+from gridbridge.cli.grid import REFUSED, UNREACHABLE, onward, patience
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.tools import campaign_tasks, campaigns
-from gridbridge.services.tools.campaigns import Unreachable
+from gridbridge.services.tools.campaigns import Unanswered, Unreachable
 
 SAID = {
     Verb.CANCEL: "cancelled",
@@ -50,7 +50,8 @@ def griddel(
     do each of these to anybody's campaigns.
 
     Exit status: 0; 1 when a campaign is not there, another's, or in another state, which is told;
-    2 usage; 75 nobody takes requests now, and nothing is changed.
+    2 usage; 75 nobody takes requests now, and nothing is changed; 76 it was handed over, and no
+    answer came: look at gridstat before you repeat it.
 
     \b
     Example:
@@ -71,10 +72,10 @@ def griddel(
         campaign, task = _job(job)
         wanted = (campaign,)
     try:
-        answers = campaigns.ask(verb, wanted, task=task)
-    except Unreachable as error:
-        output.complain(f"griddel: {error}")
-        return UNREACHABLE
+        with patience.told("griddel"):
+            answers = campaigns.ask(verb, wanted, task=task)
+    except (Unanswered, Unreachable) as error:
+        return patience.ended("griddel", error)
     for number, told in answers.items():
         if told is Answer.DONE:
             what = f"Campaign {number}" if job is None else f"Task {number}.{task}"
@@ -85,9 +86,19 @@ def griddel(
 
 
 def _numbers(words: list[str]) -> tuple[int, ...]:
+    if tasks := [word for word in words if _is_task(word)]:
+        raise click.UsageError(f"{tasks[0]} is a task: griddel -j {tasks[0]}")
     if not words or not all(word.isascii() and word.isdigit() for word in words):
         raise click.UsageError("name campaigns by their ids, as gridstat shows them: griddel 12 13")
     return tuple(dict.fromkeys(map(int, words)))
+
+
+def _is_task(word: str) -> bool:
+    try:
+        campaign_tasks.read_job(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _job(text: str) -> tuple[int, int]:
@@ -99,4 +110,4 @@ def _job(text: str) -> tuple[int, int]:
 
 def main() -> None:
     """Run it."""
-    onward.run(griddel, "griddel", UNREACHABLE)
+    onward.run(griddel, "griddel", UNREACHABLE, changes=lambda _: True)

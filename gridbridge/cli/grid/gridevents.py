@@ -1,20 +1,25 @@
 """gridevents: what went wrong with campaigns and clusters, and closing it."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.grid import REFUSED, UNREACHABLE, events, onward
+from gridbridge.cli.grid import REFUSED, UNREACHABLE, events, onward, patience
 from gridbridge.cli.options import FOLDER
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.tools import campaign_events, campaigns
-from gridbridge.services.tools.campaigns import Unreachable
+from gridbridge.services.tools.campaigns import Unanswered, Unreachable
 
 NOT_DONE = {
     Answer.UNKNOWN: "there is none of that id",
     Answer.NOT_THEIRS: "it is another's",
     Answer.CLOSED: "it is closed",
     Answer.CANCELLED: "its campaign is cancelled",
+    Answer.NOT_AGAIN: "a sink stays open until -f says that its results are right",
+    Answer.ONE_TRY: "a test sends one task a cluster: submit it again",
     Answer.NOT_TAKEN_UP: "root does not let its campaign go on; the runner's log says why",
 }
 
@@ -25,7 +30,13 @@ NOT_DONE = {
 @click.option("-g", "--global", "is_global", is_flag=True, help="Of clusters.")
 @click.option("-e", "--event", "number", metavar="ID", type=int, help="This event alone.")
 @click.option("-f", "--fix", "is_fix", is_flag=True, help="Close them: they are put right.")
-@click.option("-r", "--resubmit", "is_again", is_flag=True, help="The same; their tasks run again.")
+@click.option(
+    "-r",
+    "--resubmit",
+    "is_again",
+    is_flag=True,
+    help="The same, and their tasks run again; a sink stays open.",
+)
 @click.option("-a", "--all", "is_all", is_flag=True, help="Also those that are closed.")
 @click.option("--json", "is_json", is_flag=True, help="As JSON.")
 @FOLDER
@@ -42,21 +53,25 @@ def gridevents(
 ) -> int:
     """Show what went wrong, or close it: then a cluster gets tasks of the campaign again.
 
+    Without a word it shows the open events of all campaigns and clusters.
     Everybody sees events, owners close those of their campaigns, and root all. With -e an owner
     sees what the first task was about, and its last words where its output is here. Exit status:
-    0; 1 there is no such campaign or event, or one can't be closed; 2 usage; 75 nobody takes
-    requests now.
+    0; 1 there is no such campaign or event, or one can't be closed; 2 usage, or what is published
+    can't be read; 75 nobody takes requests now, and nothing is changed; 76 it was handed over, and
+    no answer came: look again before you repeat it.
 
     \b
     Example:
+      gridevents
       gridevents 12
       gridevents -c 12 -f -r
     """
     if None not in (campaign, campaign_id) and campaign != campaign_id:
         raise click.UsageError("one campaign: -c ID or ID")
     campaign = campaign if campaign is not None else campaign_id
-    if campaign is None and number is None and not is_global:
-        raise click.UsageError("one of -c ID, -e ID and -g")
+    is_any = campaign is None and number is None and not is_global
+    if is_any and (is_fix or is_again):
+        raise click.UsageError("which ones? one of -c ID, -e ID and -g")
     campaigns.require_published(folder)
     found = campaign_events.chosen(
         campaign_events.seen(folder), campaign, number, is_global=is_global, is_all=is_all
@@ -65,7 +80,7 @@ def gridevents(
         output.complain(f"gridevents: {problem}")
         return REFUSED
     if is_fix or is_again:
-        return _close(found, Verb.RESUBMIT if is_again else Verb.FIX)
+        return _close(found, Verb.RESUBMIT if is_again else Verb.FIX, _hint(campaign, is_again))
     events.show(found, is_json, is_one=number is not None)
     return 0
 
@@ -79,25 +94,36 @@ def _missing(
     return "" if campaign is None or campaign in known else f"no campaign {campaign}"
 
 
-def _close(found: tuple[Event, ...], verb: Verb) -> int:
+def _hint(campaign: int | None, is_again: bool) -> str:
+    """Say what runs failed tasks again whose events were closed before."""
+    if campaign is None or not is_again:
+        return ""
+    return f"; if tasks of it failed: gridsub --retry-failed {campaign} submits them anew"
+
+
+def _close(found: tuple[Event, ...], verb: Verb, hint: str = "") -> int:
     """Ask that events are closed; say of each what became of that."""
     numbers = tuple(one.number for one in found)
     if not numbers:
-        output.line("no event is open; nothing is changed")
+        output.line(f"no event is open; nothing is changed{hint}")
         return 0
     try:
-        answers = campaigns.ask(verb, numbers, of=tuple({one.campaign for one in found}))
-    except Unreachable as error:
-        output.complain(f"gridevents: {error}")
-        return UNREACHABLE
+        with patience.told("gridevents"):
+            answers = campaigns.ask(verb, numbers, of=tuple({one.campaign for one in found}))
+    except (Unanswered, Unreachable) as error:
+        return patience.ended("gridevents", error)
     for number, told in answers.items():
         if told is Answer.DONE:
             output.line(f"Event {number} closed")
         else:
             output.complain(f"gridevents: event {number}: {NOT_DONE[told]}")
-    return 0 if {*answers.values()} <= {Answer.DONE} else REFUSED
+    return 0 if {*answers.values()} - {Answer.NOT_AGAIN} == {Answer.DONE} else REFUSED
+
+
+def _changes(asked: Mapping[str, Any]) -> bool:
+    return bool(asked["is_fix"] or asked["is_again"])
 
 
 def main() -> None:
     """Run it."""
-    onward.run(gridevents, "gridevents", UNREACHABLE)
+    onward.run(gridevents, "gridevents", UNREACHABLE, changes=_changes)

@@ -1,5 +1,6 @@
 """gridfetch: bring the outputs of a campaign's ended tasks here."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,8 +21,10 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     """Copy standard output and error of the tasks that have ended, from every cluster.
 
     They are fetched as oneself, into DIR or the folder campaign.ID here; what is there already is
-    not carried again. Exit status: 0; 1 a cluster could not be read, which is told while the rest
-    is fetched, or there is no such campaign, or it is another's; 2 usage.
+    not carried again. How many of them are of a sink (gridevents) is told. Exit status: 0; 1 a
+    cluster could not be read, which is told while the rest is fetched, or there is no such
+    campaign, or it is another's; 2 usage, or DIR can't be written, or what is published can't be
+    read.
 
     \b
     Example:
@@ -46,6 +49,13 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
         output.line(f"{each.cluster}: {each.files} files")
         if each.problem:
             output.complain(f"gridfetch: {each.cluster}: {each.problem}")
+    if not to:
+        output.line(f"they are in campaign.{number}")
+    for cluster, count in sorted(Counter(one.cluster for one in ended if one.is_suspect).items()):
+        output.complain(
+            f"gridfetch: {cluster} is a sink: look at the results of its {count} tasks"
+            f" (gridstat {number} -f marks them; if they are right: gridevents -c {number} -f)"
+        )
     return REFUSED if any(each.problem for each in done) else 0
 
 

@@ -5,13 +5,13 @@ import os
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.grid import REFUSED, UNREACHABLE, onward
+from gridbridge.cli.grid import REFUSED, UNREACHABLE, onward, patience
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.notices import Severity, Way
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.model.report import printable
 from gridbridge.services.tools import campaign_notices
-from gridbridge.services.tools.campaigns import Unreachable
+from gridbridge.services.tools.campaigns import Unanswered, Unreachable
 
 NOT_DONE = {
     Answer.UNKNOWN: "there is no such subscription; gridnotify -l lists yours",
@@ -50,7 +50,8 @@ def gridnotify(
     All that happens within a minute is one message. A program of yours is run as you on the
     transfer host, without arguments and for 30 s at most; each line that it can read is CAMPAIGN
     CODE CLUSTER TASKS. Root is told of clusters. Exit status: 0; 1 there is no such subscription,
-    or this site tells nobody so; 2 usage; 75 nobody takes requests now.
+    or this site tells nobody so; 2 usage; 75 nobody takes requests now, and nothing is changed; 76
+    it was handed over, and no answer came.
 
     \b
     Example:
@@ -64,12 +65,12 @@ def gridnotify(
     if len(chosen) + is_list != 1:
         raise click.UsageError(ONE_WAY)
     try:
-        if is_list:
-            return _list(is_json)
-        return _change(*chosen[0], severity, is_end, is_verbose)
-    except Unreachable as error:
-        output.complain(f"gridnotify: {error}")
-        return UNREACHABLE
+        with patience.told("gridnotify"):
+            if is_list:
+                return _list(is_json)
+            return _change(*chosen[0], severity, is_end, is_verbose)
+    except (Unanswered, Unreachable) as error:
+        return patience.ended("gridnotify", error)
 
 
 def _list(is_json: bool) -> int:
@@ -77,7 +78,9 @@ def _list(is_json: bool) -> int:
     if is_json:
         output.as_json(found)
         return 0
-    if found:
+    if not found:
+        output.complain("gridnotify: you have no subscriptions; gridnotify -m ADDRESS -s high")
+    else:
         output.line("You have the following notification subscriptions:")
     for one in found:
         who = printable(one["identity"])
@@ -106,4 +109,4 @@ def _change(way: Way, identity: str, severity: str | None, is_end: bool, is_verb
 
 def main() -> None:
     """Run it."""
-    onward.run(gridnotify, "gridnotify", UNREACHABLE)
+    onward.run(gridnotify, "gridnotify", UNREACHABLE, changes=lambda asked: not asked["is_list"])

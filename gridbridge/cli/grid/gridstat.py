@@ -87,7 +87,8 @@ def gridstat(
         is_one=chosen is not None,
         is_watch=is_watch,
         is_table=is_json or is_csv,
-        is_of_task=job is not None or not (is_there or is_output or is_error),
+        of_task=is_there + is_output + is_error,
+        is_of_task=job is not None,
         is_of_tasks=is_full or offset is None,
     ):
         raise click.UsageError(problem)
@@ -129,12 +130,15 @@ def _problem(
     is_one: bool,
     is_watch: bool,
     is_table: bool,
+    of_task: int,
     is_of_task: bool,
     is_of_tasks: bool,
 ) -> str:
     """Say which options do not go together; empty where all do."""
-    if not is_of_task:
+    if of_task and not is_of_task:
         return "-C, -O and -E are of one task: gridstat -j 12.0 -O"
+    if of_task > 1:
+        return "one of -C, -O and -E"
     if any(chosen) and not is_one:
         return f"{OF_ONE} are of one campaign: gridstat 12 -f"
     if sum(chosen) + is_watch > 1:

@@ -8,19 +8,43 @@ import click
 from click.core import ParameterSource
 
 from gridbridge.cli import output, program
-from gridbridge.cli.grid import REFUSED, UNREACHABLE, adding, checking, onward, waiting
+from gridbridge.cli.grid import (
+    REFUSED,
+    UNREACHABLE,
+    adding,
+    checking,
+    debugging,
+    onward,
+    patience,
+    waiting,
+)
 from gridbridge.config.brought.jdl import FILE_BYTES, Said
-from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.errors import ConfigError, GridbridgeError, StateError
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.services.tools import campaign_check, campaign_sources, campaigns
 from gridbridge.services.tools.campaign_sources import Wishes
-from gridbridge.services.tools.campaigns import Refused, Unreachable
+from gridbridge.services.tools.campaigns import Refused, Unanswered, Unreachable
 from gridbridge.state.campaign_files import NotTheirs
 
+OURS_ALONE = ("--check", "--wait", "--clusters", "--type")
 JSON_TEXT = "the JDL of -j"
 SOURCES = "one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a job script"
 STANDARD_INPUT = "-"
+TYPES = [each.value for each in Type]
+KINDS = ["best-effort", "normal"]  # of tasks; a JDL's type
+
+
+def _type(_: click.Context, __: click.Parameter, word: str) -> str:
+    """Return the name of a campaign's type; who types numbers means another -t."""
+    if word[:1].isdigit() or word == "c":
+        raise click.BadParameter(
+            "it is the campaign's type here. The tasks of a script are its line #$ -t N-M; or:"
+            " gridsub --array N-M -- ./SCRIPT {}"
+        )
+    if word not in TYPES:
+        raise click.BadParameter(f"{word!r} is not one of {', '.join(TYPES)}")
+    return word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +80,8 @@ class Typed:
         if alone and self.words[0] != STANDARD_INPUT:
             file = self.words[0]
             text = _text_of(file)
+            _refuse_jdl(file, text)
+            _warn_of_options(self.words[1:])
             return campaign_sources.script(file, text, self.words[1:], self.wishes)
         if len(self.words) > 1:
             raise click.UsageError(SOURCES)
@@ -68,7 +94,8 @@ class Typed:
 
     def _command(self) -> Said:
         if not self.words:
-            raise click.UsageError("a command after --: gridsub --array 1-9 -- CMD {}")
+            option = "--array 1-9" if self.numbers is not None else f"--each-line {self.lines}"
+            raise click.UsageError(f"a command after --: gridsub {option} -- CMD {{}}")
         if self.numbers is not None:
             return campaign_sources.array(self.numbers, self.words, self.wishes)
         file = "/dev/stdin" if self.lines == STANDARD_INPUT else str(self.lines)
@@ -77,8 +104,21 @@ class Typed:
     def _refuse_wishes(self) -> None:
         if self.wishes != Wishes(type_=self.wishes.type_):
             raise click.UsageError(
-                "--clusters, -l, -N and --idempotent go without a JDL, which says it itself"
+                "--clusters, -l, -N, --type and --idempotent go without a JDL, which says it itself"
             )
+
+
+def _refuse_jdl(file: str, text: str) -> None:
+    """Refuse a JDL in the place of a job script: sh would run it."""
+    if text.lstrip().startswith("{") and file.endswith(".json"):
+        raise ConfigError((f"{file}: a JDL, no job script: gridsub -f {file}",))
+
+
+def _warn_of_options(words: tuple[str, ...]) -> None:
+    """Tell who writes our options behind a script that they are its own words, as at qsub."""
+    for word in OURS_ALONE:
+        if word in words:
+            output.complain(f"gridsub: {word} behind the script is the script's; ours go before it")
 
 
 def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
@@ -127,9 +167,10 @@ def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
 @click.option(
     "-t",
     "type_",
-    type=click.Choice([each.value for each in Type]),
+    metavar="|".join(TYPES),
     default=Type.DEFAULT.value,
-    help="test sends one task to each cluster.",
+    callback=_type,
+    help="The campaign's type: test sends one task to each cluster.",
 )
 @click.option(
     "--idempotent",
@@ -137,10 +178,17 @@ def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
     is_flag=True,
     help="Without a JDL: a task may run twice at the same time.",
 )
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(KINDS),
+    default=KINDS[0],
+    help="Without a JDL: normal tasks are ordinary jobs; best-effort ones make way for them.",
+)
 @click.option("--check", "is_check", is_flag=True, help="Say what would become of it; store none.")
 @click.option("--wait", "is_wait", is_flag=True, help="Wait for its end: 1 unless all succeed.")
 @click.option("--ready", "is_ready", is_flag=True, hidden=True)  # from a login node
-@click.option("-d", "is_debug", is_flag=True, help="Show where an unexpected error came from.")
+@click.option("-d", "is_debug", is_flag=True, help="Show where an error came from.")
 @click.argument("words", metavar="[-|SCRIPT [WORD...]|-- CMD [WORD...]]", nargs=-1)
 def gridsub(
     path: str | None,
@@ -156,6 +204,7 @@ def gridsub(
     name: str,
     type_: str,
     is_idempotent: bool,
+    kind: str,
     is_check: bool,
     is_wait: bool,
     is_ready: bool,
@@ -169,14 +218,16 @@ def gridsub(
     tasks. Nothing in a line is run. Or tasks are added to a campaign of one's own that goes on.
 
     Exit status: 0; 1 refused, and every mistake is told, or with --wait not all tasks succeeded; 2
-    usage; 75 nobody takes campaigns now, and nothing is stored.
+    usage; 75 nobody takes campaigns now, and nothing is stored; 76 it was handed over, and no
+    answer came: it may be stored, look at gridstat before you repeat it.
 
     \b
     Example:
       gridsub -f sweep.json
-      gridsub -j '{"name": "a", "nb_jobs": 9, "exec_file": "hostname", "clusters": {"beta": {}}}'
+      gridsub -j '{"name": "a", "nb_jobs": 9, "exec_file": "echo", "clusters": {"beta": {}}}'
       gridsub --array 1-1000 -l h_rt=0:10:0 -- ./simulate --seed {}
       gridsub --each-line images.txt --clusters beta,gamma -- convert {} {}.png
+      gridsub --type normal --array 1-9 -- ./no_interruption {}
       gridsub --wait job.sh
       gridsub --check -f sweep.json
       gridsub --retry-failed 12
@@ -188,6 +239,7 @@ def gridsub(
         name=name,
         type_=type_,
         is_idempotent=is_idempotent,
+        is_normal=kind == "normal",
     )
     typed = Typed(
         path=path,
@@ -198,46 +250,65 @@ def gridsub(
         words=words,
         wishes=wishes,
     )
+    options = ["--check"] * is_check + ["--wait"] * is_wait + ["-d"] * is_debug
     try:
-        if added_to is not None:
-            return _add(typed, added_to, added_file, added_text, is_check, is_wait)
-        if (added_file, added_text) != (None, None):
-            raise click.UsageError(adding.USAGE)
-        said = _sent_here() if is_ready else typed.read()
-        for warning in said.warnings:
-            output.complain(f"gridsub: {warning}")
-        if there := onward.host(CAMPAIGNS):
-            return _go_on(there, said, is_check, is_wait)
-        if is_check:
-            return checking.check(said)
-        number = campaigns.submit(campaign_check.require_admitted(said))
+        with debugging.traced(is_debug):
+            if added_to is not None:
+                return _add(typed, added_to, added_file, added_text, options)
+            if (added_file, added_text) != (None, None):
+                raise click.UsageError(adding.USAGE)
+            said = _sent_here() if is_ready else typed.read()
+            for warning in said.warnings:
+                output.complain(f"gridsub: {warning}")
+            if there := onward.host(CAMPAIGNS):
+                return _go_on(there, said, options)
+            if is_check:
+                return checking.check(said)
+            return _told(_submitted(said), is_wait)
     except (ConfigError, NotTheirs, Refused) as error:
-        return _ended(error, REFUSED, is_debug)
-    except Unreachable as error:
-        return _ended(error, UNREACHABLE, is_debug)
-    output.line("Campaign successfully submitted")
-    output.line(f"CAMPAIGN_ID={number}")
-    return _waited(number, is_wait)
+        return _refused(error)
+    except (Unanswered, Unreachable) as error:
+        return patience.ended("gridsub", error)
 
 
-def _add(
-    typed: Typed, number: int, file: str | None, text: str | None, is_check: bool, is_wait: bool
-) -> int:
+def _submitted(said: Said) -> int:
+    """Bring a campaign, after the datasets that it names; return its number."""
+    admitted = campaign_check.require_admitted(said)
+    if admitted.jdl.datasets:
+        from gridbridge.services.tools.datasets import letting  # few campaigns have some
+
+        try:
+            letting.take_in(admitted.jdl.datasets)
+        except (ConfigError, StateError) as error:
+            raise Unreachable(str(error)) from error
+        except GridbridgeError as error:
+            raise Refused(str(error)) from error
+    with patience.told("gridsub"):
+        return campaigns.submit(admitted)
+
+
+def _add(typed: Typed, number: int, file: str | None, text: str | None, options: list[str]) -> int:
     if not typed.is_nothing or (file is None) == (text is None):
         raise click.UsageError(adding.USAGE)
     if there := onward.host(CAMPAIGNS):
-        return _go_on_adding(there, number, file, text, is_check, is_wait)
+        return _go_on_adding(there, number, file, text, options)
+    is_check = "--check" in options
     adding.add(number, file, text, is_check=is_check)
-    return _waited(number, is_wait and not is_check)
+    return _waited(number, "--wait" in options and not is_check)
 
 
 def _go_on_adding(
-    there: str, number: int, file: str | None, text: str | None, is_check: bool, is_wait: bool
+    there: str, number: int, file: str | None, text: str | None, options: list[str]
 ) -> int:
     words = ["-c", str(number), *(("-F", "-") if file is not None else ("-J", str(text)))]
-    words += ["--check"] * is_check + ["--wait"] * is_wait
     lines = None if file is None else _text_of(file).encode("utf-8", "surrogateescape")
-    return onward.go(there, "gridsub", words, UNREACHABLE, lines)
+    return _gone_on(there, words, options, lines)
+
+
+def _told(number: int, is_wait: bool) -> int:
+    output.line("Campaign successfully submitted")
+    output.line(f"CAMPAIGN_ID={number}")
+    return _waited(number, is_wait)
 
 
 def _waited(number: int, is_wait: bool) -> int:
@@ -250,10 +321,14 @@ def _sent_here() -> Said:
     return campaign_sources.ready(sys.stdin.buffer.read())
 
 
-def _go_on(there: str, said: Said, is_check: bool, is_wait: bool) -> int:
+def _go_on(there: str, said: Said, options: list[str]) -> int:
     """Have a campaign brought where it can be; all that it needs of this host goes with it."""
-    words = ["--ready"] + ["--check"] * is_check + ["--wait"] * is_wait
-    return onward.go(there, "gridsub", words, UNREACHABLE, campaign_sources.encoded(said))
+    return _gone_on(there, ["--ready"], options, campaign_sources.encoded(said))
+
+
+def _gone_on(there: str, words: list[str], options: list[str], stdin: bytes | None) -> int:
+    is_check = "--check" in options
+    return onward.go(there, "gridsub", words + options, UNREACHABLE, stdin, changes=not is_check)
 
 
 def _text_of(path: str) -> str:
@@ -278,12 +353,10 @@ def _bytes_of(path: str) -> bytes:
         return file.read(FILE_BYTES + 1)
 
 
-def _ended(error: GridbridgeError, status: int, is_debug: bool) -> int:
-    if is_debug:
-        raise error
+def _refused(error: GridbridgeError) -> int:
     for line in str(error).splitlines():
         output.complain(f"gridsub: {line}")
-    return status
+    return REFUSED
 
 
 def main() -> None:

@@ -2,13 +2,9 @@
 
 import click
 
-from gridbridge.cli import output
-from gridbridge.cli.grid import REFUSED, onward, waiting
+from gridbridge.cli.grid import onward, waiting
 from gridbridge.cli.options import FOLDER
-from gridbridge.services.tools import campaign_tasks, campaigns
-from gridbridge.shell.retry import until
-
-SHOWN_S = 5.0  # gridsub tells a number before the list shows it
+from gridbridge.services.tools import campaigns
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -17,22 +13,15 @@ SHOWN_S = 5.0  # gridsub tells a number before the list shows it
 def gridwait(numbers: tuple[int, ...], folder: str) -> int:
     """Wait until campaigns have ended; a paused one has not.
 
-    Exit status: 0 when all of their tasks succeeded; 1 when not, or there is no such campaign; 2
-    usage.
+    Exit status: 0 when all of their tasks succeeded; 1 when not, or there is no such campaign, or
+    none any more, since it was purged; 2 usage, or what is published can't be read.
 
     \b
     Example:
       gridwait 12 && ./summarize
     """
     campaigns.require_published(folder)
-    return max([_wait(number, folder) for number in numbers])
-
-
-def _wait(number: int, folder: str) -> int:
-    if not until(lambda: campaign_tasks.find(number, folder) is not None, SHOWN_S):
-        output.complain(f"gridwait: no campaign {number}")
-        return REFUSED
-    return waiting.wait(number, folder)
+    return max([waiting.wait(number, folder) for number in numbers])
 
 
 def main() -> None:

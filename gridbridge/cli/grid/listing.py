@@ -124,6 +124,7 @@ def plain(task: ShownTask, parameters: Sequence[str]) -> dict[str, object]:
         "exit_status": task.exit_status,
         "wallclock_s": task.wallclock_s,
         "copies": [asdict(one) for one in task.copies],
+        "is_suspect": task.is_suspect,
     }
     if parameters:
         known["parameters"] = parameters[task.number]
@@ -136,7 +137,8 @@ def _cells(
     words = parameters[task.number] if task.number < len(parameters) else ""
     numbers = ("-" if each is None else each for each in (task.exit_status, task.wallclock_s))
     said = words if is_whole else printable(words)
-    return (task.number, task.word, task.cluster or "-", task.attempt, *numbers, said)
+    word = f"{task.word} (sink)" if task.is_suspect and not is_whole else task.word
+    return (task.number, word, task.cluster or "-", task.attempt, *numbers, said)
 
 
 def _csv_row(one: ShownCampaign) -> tuple[object, ...]:

@@ -15,13 +15,20 @@ import click
 
 from gridbridge import config
 from gridbridge.cli import output, program
+from gridbridge.cli.grid import UNANSWERED
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.shell import onward
 
 PROGRAMS = "/opt/gridbridge/bin"
 HERE = ("-h", "--help", "--published")
-LOST = "{}: {} was not reached, or the connection was lost; look at gridstat before you repeat it"
+NOT_REACHED = "{}: {} was not reached; nothing is changed there"
+LOST = (
+    "{}: the connection to {} was lost, and it may be done there;"
+    " look at gridstat before you repeat it"
+)
+EITHER = "{}: {} was not reached, or the connection was lost"
+HANDED_OVER = b"\n"  # to read, for a command that reads nothing: so it is known to have begun
 
 
 def host(folder: str = PUBLISHED, path: str = CONFIG) -> str:
@@ -51,8 +58,12 @@ def run(
     name: str,
     lost: int = program.ERROR,
     writes: Writes = lambda *_: None,
+    changes: Callable[[Mapping[str, Any]], bool] = lambda _: False,
 ) -> None:
-    """Run a command here or there; what it would write (`writes`) is brought here."""
+    """Run a command here or there; what it would write (`writes`) is brought here.
+
+    Whether it changes something is seen by its options.
+    """
     words = sys.argv[1:]
     there = "" if any(word.partition("=")[0] in HERE for word in words) else host()
     try:
@@ -62,16 +73,32 @@ def run(
     if not there:
         program.run(command, name)
     files = writes(asked, words)
-    sys.exit(bring(there, name, files) if files else go(there, name, words, lost))
+    if files:
+        sys.exit(bring(there, name, files))
+    sys.exit(go(there, name, words, lost, changes=changes(asked)))
 
 
-def go(there: str, name: str, words: Sequence[str], lost: int, stdin: bytes | None = None) -> int:
-    """Run a command of ours there, and return its exit status."""
-    status = onward.run(there, (f"{PROGRAMS}/{name}", *words), stdin)
-    if status != onward.FAILED:
+def go(
+    there: str,
+    name: str,
+    words: Sequence[str],
+    lost: int,
+    stdin: bytes | None = None,
+    *,
+    changes: bool = False,
+) -> int:
+    """Run a command of ours there, and return its exit status.
+
+    `lost` is that of one that was not reached, UNANSWERED of one that may have changed something.
+    """
+    said = HANDED_OVER if changes and stdin is None else stdin
+    status = onward.run(there, (f"{PROGRAMS}/{name}", *words), said)
+    if status not in (onward.FAILED, onward.UNREACHED):
         return status
-    output.complain(LOST.format(name, there))
-    return lost
+    is_begun = changes and status == onward.FAILED
+    told = LOST if is_begun else NOT_REACHED if changes else EITHER
+    output.complain(told.format(name, there))
+    return UNANSWERED if is_begun else lost
 
 
 def bring(there: str, name: str, files: Files) -> int:
@@ -81,7 +108,7 @@ def bring(there: str, name: str, files: Files) -> int:
         with TemporaryDirectory(prefix=".gridbridge.", dir=files.to) as folder:
             status = onward.bring(there, (f"{PROGRAMS}/{name}", *files.words), folder)
             if status == onward.FAILED:
-                output.complain(LOST.format(name, there))
+                output.complain(EITHER.format(name, there))
                 return program.ERROR
             _put(f"{folder}/out", files.to)
             with open(f"{folder}/said", encoding="utf-8", errors="replace") as said:

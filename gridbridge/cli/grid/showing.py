@@ -136,7 +136,7 @@ def _stream(number: int, task: ShownTask, *, is_error: bool) -> int:
     texts, problems = campaign_outputs.ends_of([task], stream, MOST_BYTES, places)
     for problem in problems:
         output.complain(f"gridstat: {problem}")
-    for text in texts.values():
+    for text in filter(None, texts.values()):
         output.line(text.removesuffix("\n"))
     return 1 if problems else 0
 

@@ -8,18 +8,28 @@ from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.places import PUBLISHED
 from gridbridge.services.tools import campaign_tasks
+from gridbridge.shell.retry import until
 
 PAUSE_S = 1.0
+SHOWN_S = 5.0  # gridsub tells a number before the list shows it
+GONE = "campaign {} is there no more: it was purged, or the service's state file is an older one"
 FAILED = 1
 
 
 def wait(number: int, folder: str = PUBLISHED, pause: Callable[[float], None] = time.sleep) -> int:
-    """Return 0 once all tasks have succeeded, and 1 when the campaign ended otherwise."""
-    while True:
-        found = campaign_tasks.find(number, folder)
-        if found and not found.state.is_alive:
+    """Return 0 once all tasks have succeeded, and 1 when the campaign ended otherwise.
+
+    Also where there is none, or none any more.
+    """
+    if not until(lambda: campaign_tasks.find(number, folder) is not None, SHOWN_S):
+        output.complain(f"no campaign {number}")
+        return FAILED
+    while found := campaign_tasks.find(number, folder):
+        if not found.state.is_alive:
             return _told(found)
         pause(PAUSE_S)
+    output.complain(GONE.format(number))
+    return FAILED
 
 
 def _told(one: ShownCampaign) -> int:

@@ -24,19 +24,26 @@ SIZE_INCHES, DOTS = (9.0, 5.0), 110
 def draw(
     one: ShownCampaign, ends: Sequence[Ended], now: datetime, band: tuple[datetime, ...], path: str
 ) -> None:
-    """Draw it into a file; `band` is between which moments the campaign will end, if known.
+    """Draw it into a file; OutputError for one that can't be written."""
+    try:
+        drawn(one, ends, now, band).savefig(path)
+    except (OSError, ValueError) as error:  # ValueError: an unknown ending
+        raise OutputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
-    At least one task has ended. Raises OutputError for a file that can't be written.
+
+def drawn(
+    one: ShownCampaign, ends: Sequence[Ended], now: datetime, band: tuple[datetime, ...]
+) -> Figure:
+    """Return the picture of a campaign of which at least one task has ended.
+
+    `band` is between which moments the campaign will end, if known.
     """
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
     axes = figure.add_subplot()
     _stacks(axes, one, ends, now)
     _ahead(axes, one, ends, now, band)
     _frame(axes, one)
-    try:
-        figure.savefig(path)
-    except (OSError, ValueError) as error:  # ValueError: an unknown ending
-        raise OutputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    return figure
 
 
 def _stacks(axes: Axes, one: ShownCampaign, ends: Sequence[Ended], now: datetime) -> None:

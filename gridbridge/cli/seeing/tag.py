@@ -5,7 +5,7 @@ import re
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, or_later
+from gridbridge.cli.options import CONFIG_FILE, JSON, or_later
 from gridbridge.services.tools import squeeze as service
 
 SUFFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}").fullmatch
@@ -17,7 +17,8 @@ HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,253}").fullmatch
 @click.argument("suffix", metavar="SUFFIX")
 @click.option("--remove", is_flag=True, help="Take the tag from the host.")
 @CONFIG_FILE
-def tag(host: str, suffix: str, remove: bool, path: str) -> None:
+@JSON
+def tag(host: str, suffix: str, remove: bool, path: str, is_json: bool) -> None:
     """Mark a host as one that a squeeze may switch on, as htools:standby:SUFFIX in its cell.
 
     Hosts are woken in the order of their suffixes: numbers first, as numbers, then words. `auto`
@@ -35,4 +36,7 @@ def tag(host: str, suffix: str, remove: bool, path: str) -> None:
         right = "letters, digits, _, . and -, and a letter or digit first"
         raise click.BadParameter(f"{suffix!r}; right are {right}", param_hint="SUFFIX")
     tags = or_later(lambda: service.tag(host, suffix, is_wanted=not remove, path=path))
+    if is_json:
+        output.as_json({"host": host, "tags": list(tags)})
+        return
     output.line(f"{host}: {' '.join(tags) or 'no tags'}")

@@ -10,7 +10,7 @@ import os
 import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import count
 from typing import Any, BinaryIO
@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from gridbridge.config.brought.jdl_lines import Lines, is_json, lines_of
 from gridbridge.config.brought.jdl_values import (
     COMMANDS,
+    DATASETS,
     IDLE,
     JOBS_TYPES,
     KEYS,
@@ -26,9 +27,11 @@ from gridbridge.config.brought.jdl_values import (
     NUL,
     OUTPUTS,
     PARAMETERS,
+    TOGETHER,
     TRUTHS,
     Key,
     asks_for_nothing,
+    datasets,
     jobs_type,
     named_once,
     one_of,
@@ -38,14 +41,20 @@ from gridbridge.config.brought.jdl_values import (
     with_macros,
 )
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.jdl import AtCluster, DatasetWish, Jdl, Type
 from gridbridge.model.ids import is_cluster_name
 
 LINE_BYTES = 65_536  # of one task's parameters
 FILE_BYTES = 256 << 20  # of all tasks' parameters
+MOST_TOLD = 1000  # wrong lines of one file; of more it is told how many there are
 STDIN = "/dev/stdin"
 CLUSTERS, TEST = "clusters", "test_mode"
-WHOLE = ("idempotent", "outputs")  # ours, of the whole campaign: a copy runs at another cluster
+WHOLE = (
+    "idempotent",
+    "outputs",
+    "datasets",
+    "rebalance",
+)  # ours, of the whole campaign: a copy runs at another cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +93,7 @@ class Reader:
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     lines: Lines | None = None
+    untold: int = 0  # wrong lines of a file of parameters
     is_typed: bool = False  # without a JDL: nothing in it is CiGri's
     known: tuple[str, ...] = ()  # the site's clusters; none: nobody knows them here
 
@@ -98,14 +108,27 @@ class Reader:
         files = self._value(said, "outputs", outputs, OUTPUTS, ())
         if files and said.get("idempotent") is False:
             self._wrong("idempotent", False, "unclear with outputs", "one of them")
+        data = self._value(said, "datasets", datasets, DATASETS, {})
+        may_move = self._value(said, "rebalance", truth, TRUTHS, True)
         self._value(said, "jobs_type", jobs_type, JOBS_TYPES, None)
         self._known(said, {"name", "clusters", *WHOLE, *PARAMETERS, "jobs_type", *KEYS})
         if self.problems:
             raise ConfigError(tuple(self.problems))
         jdl = Jdl(
-            name=name, type=type_, clusters=clusters, is_idempotent=is_idempotent, outputs=files
+            name=name,
+            type=type_,
+            clusters=clusters,
+            is_idempotent=is_idempotent,
+            outputs=files,
+            datasets={key: self._placed(wish) for key, wish in data.items()},
+            may_move=may_move,
         )
         return Said(jdl=jdl, parameters=parameters, warnings=tuple(self.warnings))
+
+    def _placed(self, wish: DatasetWish) -> DatasetWish:
+        """Return a dataset with its path from /: from the JDL's folder, or one's home."""
+        path = os.path.join(self.folder, os.path.expanduser(wish.path))
+        return replace(wish, path=os.path.abspath(path))
 
     def _parsed(self) -> Mapping[str, Any]:
         try:
@@ -168,7 +191,8 @@ class Reader:
             for name, key in KEYS.items()
             if name in table
         }
-        return {name: value for name, value in found.items() if value is not None}
+        together = found.pop(TOGETHER, None) or {}
+        return {name: value for name, value in found.items() if value is not None} | together
 
     def _form(self, key: Key) -> Callable[[Any], Any]:
         """Return how a key is read; in a command of a JDL CiGri's macros are known."""
@@ -198,21 +222,39 @@ class Reader:
     def numbered(self, path: str) -> Iterator[tuple[int, str]]:
         """Give a file's lines that are not blank, with their numbers.
 
-        A file that can't be read is wrong, and a line that is no UTF-8 or too long.
+        A file that can't be read is wrong, and a line that is no UTF-8 or too long: nothing of
+        these is kept, for all of a large file may be so.
         """
         try:
             with open(f"{self.folder}/{path}" if path[:1] != "/" else path, "rb") as file:
                 for number, line in self._bounded(path, file):
-                    if stripped := line.strip():
-                        yield number, self._text_of(path, number, stripped)
+                    stripped = line.strip()
+                    if stripped and (text := self._text_of(path, number, stripped)):
+                        yield number, text
         except OSError as error:
-            self._wrong("param_file", path, str(error.strerror), "a file that can be read")
+            self._unread(path, str(error.strerror), "a file that can be read")
+        if self.untold:
+            self.problems.append(f"{path}: {self.untold} more wrong lines after these")
+
+    def _unread(self, path: str, wrong: str, right: str) -> None:
+        """Tell of a file that is not read, by the key that names it, if one does."""
+        if self.text:
+            self._wrong("param_file", path, wrong, right)
+        else:
+            self.problems.append(f"{path}: {wrong}; {right}")
+
+    def _wrong_line(self, path: str, number: int, problem: str) -> None:
+        """Note a wrong line; a file may have a hundred million of them."""
+        if len(self.problems) < MOST_TOLD:
+            self.problems.append(f"{path}:{number}: {problem}")
+        else:
+            self.untold += 1
 
     def _bounded(self, path: str, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         """Give the lines with their numbers; a device may have no end, and no line's end."""
         mode = os.fstat(file.fileno()).st_mode
         if path != STDIN and not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-            self._wrong("param_file", path, "no plain file", "a file with a line a task")
+            self._unread(path, "no plain file", "a file with a line a task")
             return
         left = FILE_BYTES
         for number in count(1):
@@ -223,8 +265,7 @@ class Reader:
             if not line or left < 0:
                 return
             if len(line) > LINE_BYTES:
-                wrong = f"{len(line)} bytes; at most {LINE_BYTES}"
-                self.problems.append(f"{path}:{number}: {wrong}")
+                self._wrong_line(path, number, f"{len(line)} bytes; at most {LINE_BYTES}")
                 continue
             yield number, line
 
@@ -234,7 +275,7 @@ class Reader:
                 raise ValueError(NUL)
             return line.decode()
         except ValueError as error:
-            self.problems.append(f"{path}:{number}: {getattr(error, 'reason', error)}; UTF-8")
+            self._wrong_line(path, number, f"{getattr(error, 'reason', error)}; UTF-8")
             return ""
 
     def _value(

@@ -21,7 +21,7 @@ TOKEN = re.compile(
     rf"\s*(?:(?P<word>[()])|(?P<comma>,)|(?P<join>AND|OR)\b(?!\s*[<>=])|{CONDITION})",
     re.ASCII | re.IGNORECASE,
 )
-JOINS = ("AND", "OR")
+JOINS = ("AND", "OR", ",")
 TIMES = ("h_rt", "s_rt")  # of Grid Engine: the walltime says it
 MOST = 64  # conditions, in all clauses
 
@@ -35,7 +35,7 @@ def properties(value: object) -> str:
     tokens = [*_tokens(value)]
     if len(tokens) > 2 * MOST:
         raise ValueError("too many conditions")
-    found = _any(tokens)
+    found = _every(tokens)
     if tokens:
         raise ValueError("unclear")
     return ALL.join(ANY.join(one) for one in found)
@@ -48,7 +48,7 @@ def _tokens(text: str) -> Iterator[str]:
         if not found:
             raise ValueError("unclear")
         at = found.end()
-        joined = found["join"] or ("AND" if found["comma"] else "")
+        joined = found["join"] or found["comma"] or ""
         yield found["word"] or joined.upper() or _condition(found)
 
 
@@ -57,6 +57,15 @@ def _condition(found: "re.Match[str]") -> str:
     if name in TIMES or is_place(name):
         raise ValueError(f"{name} is not asked for so")
     return f"{name}{found['relation']}{found['quoted'] or found['bare']}"
+
+
+def _every(tokens: list[str]) -> Clauses:
+    """Read what commas part: a list of `qsub -l`, so that they bind less than OR does."""
+    found = _any(tokens)
+    while tokens[:1] == [","]:
+        del tokens[0]
+        found = [*found, *_any(tokens)]
+    return found
 
 
 def _any(tokens: list[str]) -> Clauses:
@@ -81,7 +90,7 @@ def _all(tokens: list[str]) -> Clauses:
 def _one(tokens: list[str]) -> Clauses:
     first = tokens.pop(0) if tokens else ")"
     if first == "(":
-        found = _any(tokens)
+        found = _every(tokens)
         if tokens[:1] != [")"]:
             raise ValueError("unclear")
         del tokens[0]

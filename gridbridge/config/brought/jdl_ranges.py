@@ -6,7 +6,9 @@ from typing import Any
 
 from gridbridge.config.brought.jdl_values import (
     COMMAND,
+    DATASETS,
     MOST_OUTPUTS,
+    MOST_REPLICAS,
     MOST_SLOTS,
     MOST_TASKS,
     NAME,
@@ -17,6 +19,7 @@ from gridbridge.config.brought.jdl_values import (
     YEAR_S,
 )
 from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.rebalance.datasets import DATASET_NAME
 
 May = Callable[[Any], bool]
 
@@ -42,6 +45,7 @@ FIELDS: Mapping[str, May] = {  # of what is asked for at a cluster
     "exec_file": _is_of(COMMAND),
     "exec_directory": _is_of(PATH),
     "slots": _is_within(1, MOST_SLOTS),
+    "nodes": _is_within(0, MOST_SLOTS),
     "environment": _is_none_or(WORD),
     "walltime_s": _is_within(1, YEAR_S),
     "project": _is_none_or(WORD),
@@ -61,8 +65,21 @@ def out_of_range(jdl: Jdl) -> str:
         return f"name = {jdl.name!a:.80}: 1 to 255 printable characters"
     if len(jdl.outputs) > MOST_OUTPUTS or not all(map(OUTPUT.fullmatch, jdl.outputs)):
         return f"outputs = {jdl.outputs!a:.80}: {OUTPUTS}"
+    if wrong := _wrong_dataset(jdl):
+        return wrong
     for cluster, asked in jdl.clusters.items():
         for field, may_be in FIELDS.items():
             if not may_be(value := getattr(asked, field)):
                 return f"{cluster}.{field} = {value!a:.80}: out of range"
+        if asked.nodes and asked.slots % asked.nodes:
+            return f"{cluster}.slots = {asked.slots}: not the same on each of {asked.nodes} nodes"
+    return ""
+
+
+def _wrong_dataset(jdl: Jdl) -> str:
+    for name, wish in jdl.datasets.items():
+        if not (DATASET_NAME.holds(name) and wish.path[:1] == "/" and _is_of(PATH)(wish.path)):
+            return f"datasets.{name!a:.80} = {wish.path!a:.80}: {DATASETS}"
+        if not 1 <= wish.replicas <= MOST_REPLICAS:
+            return f"datasets.{name}.replicas = {wish.replicas!a:.80}: 1 to {MOST_REPLICAS}"
     return ""

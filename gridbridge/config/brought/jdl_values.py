@@ -3,22 +3,29 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from gridbridge.config.brought.jdl_properties import properties
+from gridbridge.model.campaigns.jdl import DatasetWish
+from gridbridge.model.rebalance.datasets import DATASET_NAME
 
 MOST_TASKS = 10_000_000
 MOST_SLOTS = 100_000
 MOST_OUTPUTS = 100
+MOST_DATASETS, MOST_REPLICAS = 100, 100
 YEAR_S = 31_536_000
 RESOURCES = re.compile(r"/?\w+=\d+(?:/\w+=\d+)*", re.ASCII)
-LEVELS = ("nodes", "network_address", "host", "cpu", "core", "resource_id")  # of OAR's requests
+OF_NODES, OF_SLOTS = ("nodes", "network_address", "host"), ("core", "resource_id")
+LEVELS = (*OF_NODES, "cpu", *OF_SLOTS)  # of OAR's requests, from the outermost
+LAYOUT = "/nodes=N/core=M, /core=M or /nodes=N/cpu=C/core=M"
 WALLTIME = re.compile(r"\d+(?::[0-5]?\d(?::[0-5]?\d)?)?", re.ASCII)
 NAME = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
 PATH = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
 COMMAND = re.compile(r"[^\x00]{1,65536}")
 OUTPUT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*", re.ASCII)
+DATASETS = '{"NAME": {"path": "FILE or FOLDER", "replicas": N}}'
 OUTPUTS = '["FILE", "FOLDER/FILE"], relative, of letters, digits and _.+-'
 PROPERTIES = "NAME = VALUE, with AND, OR and ( ); a value of several words is '...'"
 LINES = '["LINE OF SH", "LINE OF SH"]'
@@ -29,7 +36,8 @@ IDLE = (  # CiGri's, which change nothing here
 )
 LATER = (  # what is not there yet, so that a campaign which needs it is refused
     *("dimensional_grouping", "temporal_grouping", "checkpointing_type", "checkpointing_period"),
-    *("data_to_transfer", "dependencies"),
+    *("data_to_transfer", "dependencies", "masters"),
+    "inputs",  # ours: which datasets a task reads, so that it runs where they are
 )
 NOTHING = ("false", "no", "none", "")  # words that ask for nothing
 COMMANDS = ("exec_file", "prologue", "epilogue")
@@ -41,7 +49,9 @@ MACROS = {  # CiGri's (scheduler 3.2, JDL), and what they are to sh
 MACRO = re.compile("(?<![$])({})".format("|".join(map(re.escape, MACROS))))
 JOBS_TYPES = "normal"  # of CiGri's no other one
 BEST_EFFORT = ("best-effort", "besteffort")
+TOGETHER = ""  # in the place of a field: the key sets several
 TYPES = (*BEST_EFFORT, "normal")
+LATER_TYPES = ("semi-best-effort", "nightly")  # which CiGri's documents name, and nobody built
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,16 +76,32 @@ def seconds(text: object) -> int:
     return total
 
 
-def slots(text: object) -> int:
-    """Read a request of OAR (`/nodes=2/core=4`, or without the first /) as how many slots."""
+def layout(text: object) -> dict[str, int]:
+    """Read a request of OAR (`/nodes=2/core=4`, or without the first /): slots, and their nodes.
+
+    Without a level of nodes they lie wherever they are free. Whole nodes or processors can't be
+    counted in slots before one is chosen.
+    """
     if not isinstance(text, str) or not RESOURCES.fullmatch(text):
         raise ValueError("wrong form")
-    product = 1
-    for level in text.removeprefix("/").split("/"):
-        product *= int(level.partition("=")[2])
+    levels = [level.partition("=") for level in text.removeprefix("/").split("/")]
+    _check_levels([name for name, _, _ in levels])
+    counts = [int(count) for _, _, count in levels]
+    product = prod(counts)
     if not 0 < product <= MOST_SLOTS:
         raise ValueError("out of range")
-    return product
+    return {"slots": product, "nodes": counts[0] if levels[0][0] in OF_NODES else 0}
+
+
+def _check_levels(names: list[str]) -> None:
+    """Refuse levels that mean nothing here, or not what they say."""
+    if unknown := [name for name in names if name not in LEVELS]:
+        raise ValueError(f"no level {unknown[0]}")
+    if names[-1] not in OF_SLOTS:
+        raise ValueError(f"a whole {names[-1]}: how many slots is that")
+    order = [0 if name in OF_NODES else 1 if name == "cpu" else 2 for name in names]
+    if order != sorted(set(order)):
+        raise ValueError("levels in a wrong order")
 
 
 def text_of(form: "re.Pattern[str]") -> Callable[[object], str]:
@@ -131,6 +157,8 @@ def _count(low: int, high: int) -> Callable[[object], int]:
 
 
 def _is_besteffort(value: object) -> bool:
+    if value in LATER_TYPES:
+        raise ValueError("not yet")
     if value not in TYPES:
         raise ValueError("unknown word")
     return value in BEST_EFFORT
@@ -150,6 +178,28 @@ def outputs(value: object) -> tuple[str, ...]:
     if not all(isinstance(one, str) and OUTPUT.fullmatch(one) for one in value):
         raise ValueError("unclear")
     return tuple(dict.fromkeys(value))
+
+
+def datasets(value: object) -> dict[str, DatasetWish]:
+    """Read datasets, each with its path and how many replicas are wished for."""
+    if not isinstance(value, dict) or not 0 < len(value) <= MOST_DATASETS:
+        raise TypeError("no table of datasets")
+    return {name: _dataset(name, wish) for name, wish in value.items()}
+
+
+def _dataset(name: str, wish: object) -> DatasetWish:
+    if not DATASET_NAME.holds(name):
+        raise ValueError(f"{name}: {DATASET_NAME.right}")
+    if not isinstance(wish, dict) or not {"path"} <= set(wish) <= {"path", "replicas"}:
+        raise TypeError(f"{name}: path and replicas, no other key")
+    try:
+        path = text_of(PATH)(wish["path"])
+        replicas = _count(1, MOST_REPLICAS)(wish.get("replicas", 1))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name}: {error}") from error
+    if not path:
+        raise ValueError(f"{name}: no path")
+    return DatasetWish(path=path, replicas=replicas)
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -187,7 +237,7 @@ def one_of(words: Iterable[str]) -> str:
 KEYS: Mapping[str, Key] = {
     "exec_file": Key(field="exec_file", read=text_of(COMMAND), right="a command line"),
     "exec_directory": Key(field="exec_directory", read=_directory, right="a folder, $HOME/..."),
-    "resources": Key(field="slots", read=slots, right="/nodes=N/core=M, as oarsub -l takes it"),
+    "resources": Key(field=TOGETHER, read=layout, right=f"{LAYOUT}, as oarsub -l takes it"),
     "walltime": Key(field="walltime_s", read=seconds, right='"H:M:S"'),
     "type": Key(field="is_besteffort", read=_is_besteffort, right=one_of(TYPES)),
     "project": Key(field="project", read=text_of(WORD), right="a project's name"),

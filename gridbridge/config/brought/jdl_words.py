@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from gridbridge.config.brought.jdl_values import BEST_EFFORT
-from gridbridge.model.campaigns.hosts.properties import RELATIONS, wanted
+from gridbridge.model.campaigns.hosts.properties import ALL, RELATIONS, Pair, either, wanted
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 
 TIMES = ("prologue", "epilogue")  # each with a walltime of its own
@@ -16,6 +16,12 @@ def as_jdl(jdl: Jdl, parameters: Iterable[str]) -> dict[str, object]:
         known["idempotent"] = True
     if jdl.outputs:
         known["outputs"] = list(jdl.outputs)
+    if jdl.datasets:
+        known["datasets"] = {
+            name: {"path": one.path, "replicas": one.replicas} for name, one in jdl.datasets.items()
+        }
+    if not jdl.may_move:
+        known["rebalance"] = False
     known["clusters"] = {name: dict(_said(one)) for name, one in jdl.clusters.items()}
     return known | {"params": list(parameters)}
 
@@ -23,7 +29,7 @@ def as_jdl(jdl: Jdl, parameters: Iterable[str]) -> dict[str, object]:
 def _said(one: AtCluster) -> Iterator[tuple[str, object]]:
     """Give the keys of a cluster; what is empty was not asked for."""
     yield "exec_file", one.exec_file
-    yield "resources", f"/core={one.slots}"
+    yield "resources", _levels(one)
     yield "walltime", _clock(one.walltime_s)
     yield "type", BEST_EFFORT[0] if one.is_besteffort else "normal"
     texts = {
@@ -45,8 +51,22 @@ def _clock(seconds: int) -> str:
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
-def _conditions(text: str) -> str:
-    pairs = ((name, value) for name, value in wanted(text))
-    return " AND ".join(
-        f"{name}{'' if name[-1:] in RELATIONS else ' = '}'{v}'" for name, v in pairs
+def _levels(one: AtCluster) -> str:
+    return (
+        f"/nodes={one.nodes}/core={one.slots // one.nodes}" if one.nodes else f"/core={one.slots}"
     )
+
+
+def _conditions(text: str) -> str:
+    """Write the clauses with commas between, which bind less than OR, so that none needs ( )."""
+    return ", ".join(map(_clause, text.split(ALL))) if text else ""
+
+
+def _clause(text: str) -> str:
+    some = (*either(text), wanted(text))[0]
+    return " OR ".join(map(_condition, some))
+
+
+def _condition(pair: Pair) -> str:
+    name, value = pair
+    return f"{name}{'' if name[-1:] in RELATIONS else ' = '}'{value}'"

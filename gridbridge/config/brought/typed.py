@@ -45,6 +45,7 @@ class Typed:
     name: str = ""
     type_: Type = Type.DEFAULT
     is_idempotent: bool = False
+    is_normal: bool = False  # else best-effort
 
 
 def array(numbers: str, words: tuple[str, ...], typed: Typed) -> Said:
@@ -80,7 +81,10 @@ def script(path: str, text: str, arguments: tuple[str, ...], typed: Typed) -> Sa
     if len(text.encode("utf-8", "surrogateescape")) > SCRIPT_BYTES or "\0" in text:
         problems.append(f"{path}: at most {SCRIPT_BYTES} bytes, and no NUL byte")
     if asked.most and asked.most < len(typed.clusters):
-        wish = f"each cluster has a part of it; --clusters with at most {asked.most}"
+        wish = (
+            f"the clusters share it, and {len(typed.clusters)} take part;"
+            f" name at most {asked.most}: --clusters a,b"
+        )
         problems.append(f"{path}: -tc {asked.most}: {wish}")
     if problems:
         raise ConfigError(tuple(problems))
@@ -166,8 +170,9 @@ def _said(
     asked = asked or Asked()
     table: dict[str, Any] = {"name": typed.name or name, "exec_file": line}
     table["idempotent"] = typed.is_idempotent
+    table |= {"type": "normal"} if typed.is_normal else {}
     if asked.slots > 1 or asked.environment:
-        table |= {"resources": f"/core={asked.slots}", "pe": asked.environment}
+        table |= {"resources": f"/nodes=1/core={asked.slots}", "pe": asked.environment}
     if asked.folder is not None:
         table["exec_directory"] = _at_home(os.path.abspath(asked.folder or "."))
     if asked.most:

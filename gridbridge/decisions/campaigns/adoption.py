@@ -4,10 +4,13 @@ Somebody restored it. The ledger knows what was submitted since: those arrays ar
 tasks do not wait any more, and what was begun in their place is undone.
 """
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Set
 from dataclasses import replace
 from datetime import datetime
 
+from gridbridge.decisions.campaigns.failures.retries import avoided, never
 from gridbridge.model.campaigns.adoption import Adoption, Kept
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -17,6 +20,7 @@ from gridbridge.model.campaigns.campaign import (
     Outcome,
     Waiting,
 )
+from gridbridge.model.campaigns.plan import Tried
 from gridbridge.model.campaigns.steps import is_step
 
 
@@ -53,9 +57,25 @@ def adopt(kept: Kept, noted: Iterable[Noted], refused: Array, at: datetime) -> A
         ),
         waiting=(
             *without(kept.waiting, sent),
-            *(Waiting(first=one.task, last=one.task, attempt=one.attempt) for one in back),
+            *_waiting(back, kept),
         ),
     )
+
+
+def _waiting(back: Iterable[Attempt], kept: Kept) -> Iterable[Waiting]:
+    """Yield tasks as they waited before these attempts, which never were."""
+    tried = defaultdict[int, list[Tried]](list)
+    for each in sorted(kept.earlier, key=lambda each: each.attempt):
+        tried[each.task].append(each)
+    for one in back:
+        of_task = tried[one.task]
+        yield Waiting(
+            first=one.task,
+            last=one.task,
+            attempt=one.attempt,
+            avoid=avoided(of_task[-1], of_task[:-1], kept.clusters) if of_task else (),
+            never=never(of_task, kept.clusters),
+        )
 
 
 def _first_alive(lost: Iterable[Noted]) -> dict[int, int]:
@@ -65,10 +85,11 @@ def _first_alive(lost: Iterable[Noted]) -> dict[int, int]:
 
 def without(waiting: Iterable[Waiting], tasks: Set[int]) -> tuple[Waiting, ...]:
     """Return what waits without some tasks."""
+    these = sorted(tasks)
     return tuple(
         replace(one, first=part[0], last=part[-1])
         for one in waiting
-        for part in _parts(one, sorted(tasks))
+        for part in _parts(one, these[bisect_left(these, one.first) :])
     )
 
 

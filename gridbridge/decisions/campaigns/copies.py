@@ -29,6 +29,7 @@ def by_task(rivals: Iterable[Rival]) -> ByTask:
 def settled(ended: Sequence[Attempt], rivals: ByTask) -> tuple[Attempt, ...]:
     """Return what ended; an attempt that decides nothing has come to a copy.
 
+    Whether it overran its walltime is kept: the task would do so there again.
     Of two that succeeded in one look the lower one counts: nobody knows which was first.
     """
     now: dict[Task, list[Attempt]] = defaultdict(list)
@@ -38,7 +39,7 @@ def settled(ended: Sequence[Attempt], rivals: ByTask) -> tuple[Attempt, ...]:
         task: _deciding(some, rivals[task]) for task, some in now.items() if rivals.get(task)
     }
     return tuple(
-        replace(one, outcome=Outcome.COPY)
+        replace(one, outcome=Outcome.COPY, is_overrun=one.outcome is Outcome.WALLTIME)
         if decides.get((one.campaign, one.task), one.attempt) != one.attempt
         else one
         for one in ended

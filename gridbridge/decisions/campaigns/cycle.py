@@ -15,7 +15,7 @@ from gridbridge.decisions.campaigns.copies import (
     settled,
 )
 from gridbridge.decisions.campaigns.distribution import sends
-from gridbridge.decisions.campaigns.failures.blacklist import bars, limited, may_go_on, opened
+from gridbridge.decisions.campaigns.failures.blacklist import bars, may_go_on, note_probes, opened
 from gridbridge.decisions.campaigns.failures.book import Book
 from gridbridge.decisions.campaigns.failures.event_words import said
 from gridbridge.decisions.campaigns.failures.events import note
@@ -112,17 +112,21 @@ def _ends(seen: Seen) -> _Ends:
 def _sending(ends: _Ends, book: Book) -> Plan:
     """Decide what is sent, and which submissions go on."""
     seen, steps = ends.seen, ends.steps
-    barred, predicted = bars(book.open, seen.at), predictor.predict(seen)
+    barred, predicted = bars(book.open, seen.at, seen.failures), predictor.predict(seen)
     there = opened(seen, barred | steps.preparing())
-    resumed = tuple(one for one in _begun(ends) if may_go_on(one, book.open, seen.at))
-    given = sends(there, predicted, seen.campaigns, steps.of_tasks(resumed))
-    sent, before = steps.first(limited(given, seen, barred, book))
+    resumed = tuple(
+        one for one in _begun(ends) if may_go_on(one, book.open, seen.at, seen.failures)
+    )
+    begun = steps.of_tasks(resumed)
+    given = sends(there, predicted, seen.campaigns, begun, barred)
+    note_probes(given, seen, barred, book)
+    sent, before = steps.first(given)
     decided = Decided(
         ended=seen.ended,
         over=ends.over,
         again=ends.again,
         sends=sent,
-        barred=barred.keys(),
+        barred=barred.keys() | steps.unready(),
         rivals=ends.rivals,
     )
     return Plan(
@@ -137,16 +141,18 @@ def _sending(ends: _Ends, book: Book) -> Plan:
 def _begun(ends: _Ends) -> Iterator[Array]:
     """Return the arrays whose submission goes on.
 
-    None begins of a paused campaign, or at a cluster under stress; what is there is released.
+    None begins of a paused campaign, or at a cluster that is drained or under stress; what is there
+    is released, and ends with its epilogue.
     """
     seen = ends.seen
     paused = {one.number for one in seen.campaigns if one.state is CampaignState.PAUSED}
-    stressed = {name for name, room in seen.room.items() if room.is_stressed}
+    closed = {name for name, room in seen.room.items() if room.is_closed}
     dropped = {(one.array.campaign, one.array.number) for one in ends.lost if is_dropped(one)}
     for one in ends.reached:
         is_wanted = ends.steps.is_wanted(one) and (one.campaign, one.number) not in dropped
-        is_held_back = one.campaign in paused or one.cluster in stressed
-        if is_wanted and one.state in BEGUN and not (is_held_back and one.state is INTENDED):
+        is_begin = one.state is INTENDED and not ends.steps.is_epilogue(one)
+        is_held_back = is_begin and (one.campaign in paused or one.cluster in closed)
+        if is_wanted and one.state in BEGUN and not is_held_back:
             yield one
 
 
@@ -173,23 +179,21 @@ def _wound_up(ends: _Ends) -> tuple[int, ...]:
 
 
 def _again(seen: Seen, alive: Set[int]) -> tuple[Again, ...]:
-    """Return the tasks that are tried once more; those of a test are tried once."""
+    """Return the tasks that are tried once more; those of a test are tried once.
+
+    Clusters that are too small for a task are none to which it could go.
+    """
     clusters = {
-        one.number: one.jdl.clusters.keys()
+        one.number: {
+            name
+            for name, wish in one.jdl.clusters.items()
+            if name not in seen.room or not seen.room[name].is_too_small(wish.slots)
+        }
         for one in seen.campaigns
         if one.number in alive and one.jdl.type is not Type.TEST
     }
     where = clusters_of(seen.arrays)
-    ended = (
-        Tried(
-            campaign=one.campaign,
-            task=one.task,
-            attempt=one.attempt,
-            cluster=where.get((one.campaign, one.array), ""),
-            outcome=one.outcome,
-        )
-        for one in seen.ended
-    )
+    ended = tuple(Tried.of(one, where.get((one.campaign, one.array), "")) for one in seen.ended)
     return to_run_again(ended, seen.earlier, clusters, seen.failures)
 
 

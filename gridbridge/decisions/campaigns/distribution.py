@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
+from gridbridge.decisions.campaigns.failures.blacklist import Bar
 from gridbridge.decisions.campaigns.fairshare import HORIZON_S, Wish, shared
 from gridbridge.decisions.campaigns.matching import Matching, Pair
 from gridbridge.decisions.campaigns.metascheduler import Offer, claimant, turns
+from gridbridge.decisions.campaigns.unsent import NOT_BARRED, Unsent
 from gridbridge.model.campaigns.campaign import Array, Campaign
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.jobratio import Prediction
@@ -19,13 +21,16 @@ def sends(
     predicted: Mapping[Pair, Prediction],
     campaigns: Sequence[Campaign] = (),
     begun: Sequence[Array] = (),
+    barred: Mapping[Pair, Bar] = NOT_BARRED,
 ) -> tuple[Send, ...]:
     """Fill the free slots, none twice, and after them the places where tasks may wait.
 
     So no task waits at one cluster that could start at another. `campaigns` are the same as in
-    `seen` with the clusters that are closed to them, and `begun` arrays are submitted besides.
+    `seen` with the clusters that are closed to them, and `begun` arrays are submitted besides. At
+    `barred` clusters campaigns get nothing, or one task to try.
     """
-    distribution = Distribution(seen, predicted, campaigns, begun)
+    unsent = Unsent(seen, barred, campaigns)
+    distribution = Distribution(seen, unsent, Matching(seen, predicted, campaigns, begun))
     offered = turns(seen)
     for turn in offered:
         distribution.fill(turn)
@@ -36,6 +41,7 @@ def sends(
             campaign=campaign,
             cluster=cluster,
             tasks=tasks,
+            kept_off=unsent.taken(campaign, cluster),
             array_tasks=seen.room[cluster].limits.tasks,
         )
         for (campaign, cluster), tasks in distribution.given.items()
@@ -45,18 +51,12 @@ def sends(
 class Distribution:
     """What one cycle gives away."""
 
-    def __init__(
-        self,
-        seen: Seen,
-        predicted: Mapping[Pair, Prediction],
-        campaigns: Sequence[Campaign],
-        begun: Sequence[Array],
-    ) -> None:
+    def __init__(self, seen: Seen, unsent: Unsent, matching: Matching) -> None:
         self.given: Counter[Pair] = Counter()
         self._seen = seen
-        self._matching = Matching(seen, predicted, campaigns, begun)
-        self._left = self._matching.left
-        self._unsent = dict(seen.waiting)
+        self._matching = matching
+        self._left = matching.left
+        self._unsent = unsent
         self._used_s = _used_s(seen)
 
     def fill(self, turn: tuple[Offer, ...]) -> None:
@@ -81,14 +81,15 @@ class Distribution:
                 self._left.closed_to_wide.update(self._wanted(campaign, clusters))
 
     def _goes_before_others(self, campaign: Campaign) -> bool:
-        is_usual = campaign.jdl.type is not Type.TEST and self._unsent.get(campaign.number)
-        return bool(is_usual) and self._seen.sharing.by is ShareBy.NONE
+        is_usual = campaign.jdl.type is not Type.TEST
+        return is_usual and self._seen.sharing.by is ShareBy.NONE
 
     def _wanted(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
         return [
             name
             for name in clusters
-            if self._matching.is_wanted(campaign, name, self.given[campaign.number, name])
+            if self._unsent.at(campaign.number, name)
+            and self._matching.is_wanted(campaign, name, self.given[campaign.number, name])
         ]
 
     def _first_come(self, turn: tuple[Offer, ...]) -> None:
@@ -125,11 +126,12 @@ class Distribution:
             self._used_s[wish.claimant] = self._used_s.get(wish.claimant, 0.0) + used_s
 
     def _wish(self, campaign: Campaign, cluster: str) -> Wish:
-        unsent = self._unsent.get(campaign.number, 0)
+        unsent = self._unsent.all_of(campaign.number)
+        going = self._unsent.at(campaign.number, cluster)
         return Wish(
             campaign=campaign.number,
             claimant=claimant(campaign, self._seen.sharing),
-            tasks=min(unsent, self._matching.to_start(campaign, cluster)),
+            tasks=min(going, self._matching.to_start(campaign, cluster)),
             slots=campaign.jdl.clusters[cluster].slots,
             first=max(0, self._seen.sharing.first_tasks - (campaign.tasks - unsent)),
         )
@@ -142,11 +144,11 @@ class Distribution:
         return self._left.free.of(cluster, campaign.jdl.clusters[cluster])
 
     def _take(self, campaign: Campaign, cluster: str, tasks: int) -> int:
-        """Take so many of a campaign's tasks, or all that are left; return how many."""
+        """Take so many of a campaign's tasks, or all that may go there; return how many."""
         most = self._matching.most(campaign, cluster) - self.given[campaign.number, cluster]
-        taken = max(0, min(tasks, most, self._unsent.get(campaign.number, 0)))
+        taken = max(0, min(tasks, most, self._unsent.at(campaign.number, cluster)))
         if taken:
-            self._unsent[campaign.number] -= taken
+            self._unsent.take(campaign.number, cluster, taken)
             self.given[campaign.number, cluster] += taken
             given = self.given[campaign.number, cluster]
             self._matching.take_arrays(campaign, cluster, given)

@@ -3,9 +3,10 @@
 At each cluster, of the tasks that wait longer than the grace, the newest beyond those that may
 wait; any task that waits longer than its timeout; any that runs long after its walltime (CiGri
 scheduler specification, note on step 9; CiGri v3); and what its owner cancelled, a task or a whole
-campaign (user frags of the same); and best-effort tasks that hold what a local request lacks
-(making_way). Tests are left waiting, for a cluster gets one task of them,
-ever. Ages are differences of aware times: a day has no end.
+campaign (user frags of the same); best-effort tasks that hold what a local request lacks
+(making_way); and what rebalancing moves, which is deleted only while it waits. Tests are left
+waiting, for a cluster gets one task of them, ever. Ages are differences of aware times: a day has
+no end.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,6 +22,7 @@ SAID = {
     WipedFor.CANCELLED: "their owner cancelled",
     WipedFor.MADE_WAY: "hold what a local job lacks",
     WipedFor.UNWANTED: "their owner cancelled",
+    WipedFor.MOVED: "are to start elsewhere",
 }
 
 
@@ -31,7 +33,9 @@ def plan(seen: Listed) -> Wiping:
     late = [part for part in new if part.is_waiting and _is_late(part, seen)]
     left = [part for part in new if part.is_waiting and part not in late and not part.is_test]
     unwanted = tuple(part for part in going if part.marked is WipedFor.UNWANTED)
-    marked = tuple(part for part in going if part.marked is not None and part not in unwanted)
+    moved = tuple(part for part in going if part.marked is WipedFor.MOVED and part.is_waiting)
+    others = (*unwanted, *moved)
+    marked = tuple(part for part in going if part.marked is not None and part not in others)
     return Wiping(
         wipes=_together(
             *(_wipe(part, WipedFor.OVERRAN) for part in new if _overran(part, seen)),
@@ -40,6 +44,7 @@ def plan(seen: Listed) -> Wiping:
         ),
         repeated=_together(*(_wipe(part, part.marked) for part in marked if not _is_spared(part))),
         spared=_together(*(_wipe(part, part.marked) for part in marked if _is_spared(part))),
+        moved=_together(*(_wipe(part, part.marked) for part in moved)),
         cancelled=_together(
             *(_wipe(part, WipedFor.CANCELLED) for part in seen.parts if part.is_cancelled),
             *(_wipe(part, WipedFor.UNWANTED) for part in unwanted),
@@ -65,6 +70,7 @@ def sentences(plan: Wiping) -> list[str]:
         for one in (*plan.cancelled, *plan.wipes)
     ]
     told += map(contests.told, plan.ways)
+    told += [f"moved: {_told(one)}, which {SAID[one.wiped_for]}" for one in plan.moved]
     told += [f"wiped again: {_told(one)}" for one in plan.repeated]
     return told + [f"left alone: {_told(one)}, which run now" for one in plan.spared]
 

@@ -111,8 +111,14 @@ def _by_those_that_run(old: float, terms: Terms) -> float:
 
 
 def _one_step_up(old: float, terms: Terms) -> float:
-    """Return a little more; while nothing is free nothing is learnt, and the last one is kept."""
-    return old + STEP if terms.free else old
+    """Return a little more where tasks begin; while nothing is free the last one is kept.
+
+    Nor does it rise where slots look free and tasks wait all the same, whoever's they are, or where
+    nikita deletes some: more of them would be sent and deleted in turn.
+    """
+    does_begin = terms.running or terms.ended
+    is_held = terms.waiting or terms.others or terms.is_wiped
+    return old + STEP if terms.free and does_begin and not is_held else old
 
 
 DOWN: Mapping[Law, Change] = {

@@ -35,9 +35,9 @@ def places(seen: Seen, campaigns: Sequence[Campaign] = (), begun: Sequence[Array
 
     `campaigns` are the same as in `seen` with the clusters that are closed to them.
     """
-    free = FreeSlots({name: room for name, room in seen.room.items() if not room.is_stressed})
+    free = FreeSlots({name: room for name, room in seen.room.items() if not room.is_closed})
     may_wait = {
-        name: 0 if room.is_stressed else allowed_to_wait(room.max_slots, room.flood_rate)
+        name: 0 if room.is_closed else allowed_to_wait(room.max_slots, room.flood_rate)
         for name, room in seen.room.items()
     }
     wishes = {
@@ -48,7 +48,7 @@ def places(seen: Seen, campaigns: Sequence[Campaign] = (), begun: Sequence[Array
     for array in begun:
         wish = wishes.get((array.campaign, array.cluster), UNKNOWN)
         free.take(array.cluster, wish, array.size)
-    closed_to_wide = {name for name, room in seen.room.items() if room.is_stressed}
+    closed_to_wide = {name for name, room in seen.room.items() if room.is_closed}
     over = {(one.campaign, one.number) for one in seen.over}
     lasting = [one for one in seen.arrays if (one.campaign, one.number) not in over]
     stuck = _stuck(seen, lasting, wishes)

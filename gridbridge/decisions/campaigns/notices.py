@@ -6,12 +6,12 @@ told, and all else is high. CiGri mails each event, 15 in a round; here a messag
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.campaigns.failures.blacklist import ROOTS
 from gridbridge.decisions.campaigns.failures.event_words import said
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.events import ROOTS, Code, Event, Kind
 from gridbridge.model.campaigns.notices import (
     Happened,
     Message,
@@ -68,7 +68,8 @@ def messages(
     subscriptions: Iterable[Subscription], happened: Iterable[Happened], now: datetime
 ) -> tuple[Message, ...]:
     """Return a message for each subscription that has something to tell and may send now."""
-    every = sorted(happened, key=lambda each: (each.at, each.campaign, each.code))
+    past = (each for each in happened if each.at <= now)  # else the clock was ahead
+    every = sorted(past, key=lambda each: (each.at, each.campaign, each.code))
     due = (one for one in subscriptions if one.next_at <= now)
     return tuple(
         _message(one, told, now) for one in due if (told := [x for x in every if _is_for(one, x)])
@@ -89,11 +90,18 @@ def _message(one: Subscription, told: list[Happened], now: datetime) -> Message:
     of = f"campaign {first.campaign}: " if len(about) == 1 and first.campaign else ""
     return Message(
         subscription=one,
-        until=max(now, told[-1].at),
+        until=now,
         subject=f"gridbridge: {of}{subject}",
         lines=tuple(lines),
         words=tuple(each.word for each in told[:MOST]),
     )
+
+
+def set_back(one: Subscription, now: datetime, policy: Notifications) -> Subscription:
+    """Return a subscription without moments that a clock noted which was ahead of now."""
+    longest = max(pause(0, policy), pause(policy.tries, policy))
+    told_until, next_at = min(one.told_until, now), min(one.next_at, now + longest)
+    return replace(one, told_until=told_until, next_at=next_at)
 
 
 def pause(tries: int, policy: Notifications) -> timedelta:

@@ -3,9 +3,11 @@
 (CiGri scheduler specification, steps 7 and 8, placed as its note on step 7 says.)
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from gridbridge.decisions.campaigns.failures.events import BEGAN
 from gridbridge.decisions.campaigns.jobratio import (
     allowed_to_wait,
     first_ratio,
@@ -14,7 +16,7 @@ from gridbridge.decisions.campaigns.jobratio import (
     wide_may_wait,
 )
 from gridbridge.decisions.campaigns.slots import FreeSlots
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, clusters_of
 from gridbridge.model.campaigns.jdl import AtCluster, Type
 from gridbridge.model.campaigns.jobratio import Law, Prediction, Ratio, Terms
 from gridbridge.model.campaigns.plan import Room, Seen, Send, There
@@ -28,18 +30,9 @@ def predict(seen: Seen) -> dict[Pair, Prediction]:
 
     Tests have none: a cluster gets one task of them.
     """
-    free = FreeSlots(seen.room)
-    there = {(one.campaign, one.cluster): one for one in seen.there}
-    kept = {(one.campaign, one.cluster): one for one in seen.ratios}
+    looked = _Looked(seen)
     return {
-        (campaign.number, cluster): _predict(
-            (campaign.number, cluster),
-            wish,
-            seen.room[cluster],
-            free.of(cluster, wish),
-            there.get((campaign.number, cluster), NONE),
-            kept.get((campaign.number, cluster)),
-        )
+        (campaign.number, cluster): looked.predict((campaign.number, cluster), wish)
         for campaign in seen.campaigns
         if _is_sent(campaign, seen)
         for cluster, wish in campaign.jdl.clusters.items()
@@ -77,32 +70,63 @@ def sentences(predicted: Iterable[Prediction]) -> list[str]:
     ]
 
 
-def _predict(
-    pair: Pair, wish: AtCluster, room: Room, free: int, there: There, before: Ratio | None
-) -> Prediction:
-    is_measured = room.law is Law.MEASURED and there.slots > 0
-    slots = there.slots if is_measured else float(wish.slots)
-    may_wait = allowed_to_wait(room.max_slots, room.flood_rate)
-    may_wide = wide_may_wait(room.max_slots, room.flood_rate, wish.slots)
-    terms = Terms(
-        old=before.ratio if before else first_ratio(room.law, slots, room.max_slots),
-        slots=slots,
-        max_slots=room.max_slots,
-        free=free,
-        submitted=before.submitted if before else 0,
-        running=there.listed - there.waiting,
-        waiting=there.waiting - there.fresh,
-        allowed=max(may_wait, int(may_wide)),
-        fresh=there.fresh,
-    )
-    return Prediction(
-        campaign=pair[0],
-        cluster=pair[1],
-        law=room.law,
-        terms=terms,
-        ratio=next_ratio(room.law, terms) if before else terms.old,
-        submitted=0 if is_learnt(terms) else terms.submitted,
-    )
+class _Looked:
+    """What a cycle sees of tasks at the clusters, by campaign and cluster."""
+
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
+        self._free = FreeSlots(seen.room)
+        self._kept = {(one.campaign, one.cluster): one for one in seen.ratios}
+        self._there = {(one.campaign, one.cluster): one for one in seen.there}
+        self._settled: Counter[str] = Counter()
+        for one in seen.there:
+            self._settled[one.cluster] += one.waiting - one.fresh
+        where = clusters_of(seen.arrays)
+        self._ended = Counter(
+            (one.campaign, where.get((one.campaign, one.array), ""))
+            for one in seen.ended
+            if one.outcome in BEGAN
+        )
+
+    def predict(self, pair: Pair, wish: AtCluster) -> Prediction:
+        """Return a campaign's ratio at a cluster."""
+        room, before = self._seen.room[pair[1]], self._kept.get(pair)
+        terms = self._terms(pair, wish, room, before)
+        return Prediction(
+            campaign=pair[0],
+            cluster=pair[1],
+            law=room.law,
+            terms=terms,
+            ratio=next_ratio(room.law, terms) if before else terms.old,
+            submitted=0 if is_learnt(terms) else terms.submitted,
+        )
+
+    def _terms(self, pair: Pair, wish: AtCluster, room: Room, before: Ratio | None) -> Terms:
+        there = self._there.get(pair, NONE)
+        slots = there.slots if room.law is Law.MEASURED and there.slots else float(wish.slots)
+        waiting = there.waiting - there.fresh
+        others = self._settled[pair[1]] - waiting
+        return Terms(
+            old=before.ratio if before else first_ratio(room.law, slots, room.max_slots),
+            slots=slots,
+            max_slots=room.max_slots,
+            free=self._free.of(pair[1], wish),
+            submitted=before.submitted if before else 0,
+            running=there.listed - there.waiting,
+            waiting=waiting,
+            allowed=_allowed(wish, room, others),
+            fresh=there.fresh,
+            others=others,
+            ended=self._ended[pair],
+            is_wiped=pair in self._seen.wiped,
+        )
+
+
+def _allowed(wish: AtCluster, room: Room, others: int) -> int:
+    """Return how many tasks of a campaign may wait; `measured` counts what others let wait, too."""
+    all_may = allowed_to_wait(room.max_slots, room.flood_rate)
+    left = max(0, all_may - others) if room.law is Law.MEASURED else all_may
+    return max(left, int(wide_may_wait(room.max_slots, room.flood_rate, wish.slots)))
 
 
 def _differs(one: Prediction, before: Ratio) -> bool:

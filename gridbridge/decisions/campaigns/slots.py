@@ -19,10 +19,7 @@ class FreeSlots:
 
     def __init__(self, room: Mapping[str, Room]) -> None:
         self._ordinary = {name: one.free_slots for name, one in room.items()}
-        self._besteffort = {
-            name: one.free_slots if one.besteffort_slots is None else one.besteffort_slots
-            for name, one in room.items()
-        }
+        self._besteffort = {name: one.free(is_besteffort=True) for name, one in room.items()}
 
     def of(self, cluster: str, wish: AtCluster) -> int:
         """Return how many there are for such tasks; below 0 where more were taken."""

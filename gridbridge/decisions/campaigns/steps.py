@@ -35,11 +35,9 @@ class Steps:
         self._alive = {
             one.number for one in seen.campaigns if one.state is not CampaignState.CANCELLED
         }
-        winding_up = {one.number for one in seen.campaigns if one.is_winding_up}
-        self._epilogue = {
-            (one.campaign, one.array)
-            for one in seen.steps
-            if one.step == EPILOGUE and one.campaign in winding_up
+        self._winding_up = {one.number for one in seen.campaigns if one.is_winding_up}
+        self._of_epilogues = {
+            (one.campaign, one.array) for one in seen.steps if one.step == EPILOGUE
         }
 
     def of_tasks(self, arrays: Iterable[Array]) -> tuple[Array, ...]:
@@ -48,17 +46,27 @@ class Steps:
 
     def is_wanted(self, array: Array) -> bool:
         """Say whether an array goes on: of a cancelled campaign only its epilogues do."""
-        return array.campaign in self._alive or (array.campaign, array.number) in self._epilogue
+        is_winding_up = array.campaign in self._winding_up
+        return array.campaign in self._alive or (is_winding_up and self.is_epilogue(array))
+
+    def is_epilogue(self, array: Array) -> bool:
+        """Say whether an array is an epilogue: it ends what was begun there."""
+        return (array.campaign, array.number) in self._of_epilogues
 
     def preparing(self) -> dict[Pair, Bar]:
         """Return where prologues or epilogues run or wait: no task is sent there."""
         return {_pair(one): Bar.CLOSED for one in self._now if one.outcome is Outcome.PENDING}
 
+    def unready(self) -> frozenset[Pair]:
+        """Return where prologues have to be before tasks: no copy is sent there."""
+        every = ((number, name) for number, of in self._clusters.items() for name in of)
+        return frozenset(pair for pair in every if not self._is_ready(*pair))
+
     def first(self, sends: Iterable[Send]) -> tuple[tuple[Send, ...], tuple[Step, ...]]:
         """Return what is sent now, and the prologues that have to be before the rest."""
         going, steps = [], []
         for one in sends:
-            if self._is_ready(one):
+            if self._is_ready(one.campaign, one.cluster):
                 going.append(one)
             else:
                 steps.append(self._next(one.campaign, one.cluster, PROLOGUE))
@@ -105,11 +113,11 @@ class Steps:
             begun = event or happened(None, Code.SETUP_ERROR, _pair(one), at, self._seen.failures)
             book.put(replace(begun, last_at=at))
 
-    def _is_ready(self, send: Send) -> bool:
-        if not self._clusters[send.campaign][send.cluster].prologue:
+    def _is_ready(self, campaign: int, cluster: str) -> bool:
+        if not self._clusters[campaign][cluster].prologue:
             return True
-        known = self._last.get((send.campaign, send.cluster, PROLOGUE))
-        after = self._last.get((send.campaign, send.cluster, EPILOGUE))
+        known = self._last.get((campaign, cluster, PROLOGUE))
+        after = self._last.get((campaign, cluster, EPILOGUE))
         is_undone = known is not None and after is not None and after.array > known.array
         return known is not None and known.outcome is Outcome.SUCCESS and not is_undone
 

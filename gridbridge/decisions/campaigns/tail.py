@@ -1,7 +1,8 @@
 """What campaigns near their ends look like to what copies their last tasks.
 
 Copies take what every campaign's own tasks have left, so nobody waits for one; they go to clusters
-that are open to the campaign alone, first where its tasks succeed fastest.
+that are open to the campaign alone and that its prologue has prepared, first where its tasks
+succeed fastest.
 """
 
 from collections import Counter
@@ -96,6 +97,7 @@ def _end(campaign: Campaign, tail: Tail, seen: Seen, decided: Decided, left: Lef
             if of == number
         },
         limits=seen.finalize,
+        failed_at=tail.failed_at,
     )
 
 

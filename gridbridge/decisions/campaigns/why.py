@@ -6,14 +6,15 @@ It looks at what the decision looked at, so that its numbers are those of that m
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.campaigns.failures.blacklist import BARRING, Bar, Pair, bars
+from gridbridge.decisions.campaigns.failures.blacklist import Bar, Pair, bars
 from gridbridge.decisions.campaigns.matching import Matching
 from gridbridge.decisions.campaigns.metascheduler import order
 from gridbridge.decisions.campaigns.predictor import predict
 from gridbridge.decisions.campaigns.slots import FreeSlots
 from gridbridge.decisions.campaigns.steps import Steps
+from gridbridge.decisions.campaigns.unsent import Unsent
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.events import Event
+from gridbridge.model.campaigns.events import BARRING, Event
 from gridbridge.model.campaigns.jdl import AtCluster, Type
 from gridbridge.model.campaigns.plan import Plan, Seen, There
 from gridbridge.model.campaigns.reasons import Cause, Reason
@@ -58,7 +59,8 @@ class _Cycle:
             self._left[send.campaign] = self._left.get(send.campaign, 0) - send.tasks
             self._served.setdefault(send.cluster, []).append(send.campaign)
         events = _open(seen.events, plan)
-        self._bars = bars(events, seen.at)
+        self._bars = bars(events, seen.at, seen.failures)
+        self._unsent = Unsent(seen, self._bars)
         self._barring = _barring(events)
         self._preparing = Steps(seen).preparing().keys() | {
             (one.campaign, one.cluster) for one in plan.steps
@@ -80,6 +82,8 @@ class _Cycle:
             return replace(known, cause=Cause.CLOSED, code=barred.code, until=barred.until)
         if (campaign.number, cluster) in self._preparing:
             return replace(known, cause=Cause.PREPARING)
+        if room.is_drained:
+            return replace(known, cause=Cause.DRAINED)
         if room.is_stressed:
             return replace(
                 known, cause=Cause.STRESSED, stress=room.stress, stress_limit=room.stress_limit
@@ -115,7 +119,9 @@ class _Cycle:
             return Cause.MAX_JOBS
         if not self._matching.arrays(campaign, known.cluster):
             return Cause.MAX_ARRAYS
-        return Cause.TOO_LARGE if 0 < known.all_slots < known.slots else None
+        if 0 < known.all_slots < known.slots:
+            return Cause.TOO_LARGE
+        return None if self._unsent.at(campaign.number, known.cluster) else Cause.KEPT_OFF
 
     def _cause(self, known: Reason, campaign: Campaign, wish: AtCluster) -> Cause:
         if limit := self._limit(known, campaign):

@@ -15,16 +15,18 @@ def figures(seen: Situation, queue: str) -> Figures:
     """Count a queue's slots that work, and the tasks that could start.
 
     Hosts that are silent or closed are no capacity, and their jobs don't take any from the others.
-    The longest wait is that of the oldest job, which need not be the first of the list.
+    The longest wait is that of the oldest job, which need not be the first of the list. A job waits
+    since it could start: a hold is no wait.
     """
     own = [one for one in seen.cell.instances if one.queue == queue]
     usable = [one for one in own if one.is_usable]
     waiting = [one for one in able(seen.cell.waiting) if takes(queue, one.shape)]
-    since = [one.oldest_since for one in waiting if one.oldest_since]
+    since = [one for row in waiting if (one := able_since(row, seen)) is not None]
     nodes = nodes_of(seen)
     return Figures(
         nodes=len(nodes),
         running=sum(not one.state.is_coming for one in nodes),
+        failed=sum(one.is_left_over for one in nodes),
         jobs=sum(len(one.jobs) for one in waiting),
         wanted=sum(one.slots for one in waiting),
         free=sum(one.free for one in usable),
@@ -36,8 +38,17 @@ def figures(seen: Situation, queue: str) -> Figures:
 
 
 def able(waiting: Iterable[Waiting]) -> list[Waiting]:
-    """Return what the scheduler may start: no hold, error, deletion or start time keeps it."""
-    return [one for one in waiting if one.can_start]
+    """Return what the scheduler may start: no hold, error, deletion or start time keeps it.
+
+    What only takes what others leave is left out: best-effort tasks, and those of campaigns.
+    """
+    return [one for one in waiting if one.can_start and not one.fills_gaps]
+
+
+def able_since(row: Waiting, seen: Situation) -> datetime | None:
+    """Return since when the first of some jobs could start: as seen, or since it was submitted."""
+    since = {seen.eligible_since.get(job, row.oldest_since) for job in row.jobs}
+    return min((one for one in since if one is not None), default=None)
 
 
 def takes(queue: str, shape: Shape) -> bool:
@@ -47,8 +58,10 @@ def takes(queue: str, shape: Shape) -> bool:
 
 
 def why_unable(one: Waiting) -> Refusal | None:
-    """Say what keeps jobs from starting; None where nothing does, or nobody knows what."""
+    """Say what keeps jobs from being demand; None where nothing does, or nobody knows what."""
     state = one.state
+    if one.can_start and one.fills_gaps:
+        return Refusal.CAMPAIGN if one.is_campaign else Refusal.BEST_EFFORT
     if state.can_start:
         return Refusal.FUTURE if one.is_deferred else None
     if state.is_deleting:
@@ -68,9 +81,10 @@ def is_stable(figures: Figures, rules: Balance) -> bool:
 def nodes_of(seen: Situation) -> tuple[Node, ...]:
     """Return a cluster's nodes by name: its own hosts too, which nobody powers on or off.
 
-    A host that rests is none, though the cell lists it.
+    A host that rests is none, though the cell lists it. A failed one is one for as long as its
+    machine is there, unless another node has its name.
     """
-    known = [one for one in seen.nodes if one.state.is_there]
+    known = sorted((one for one in seen.nodes if one.counts), key=lambda one: one.is_left_over)
     asleep = {_short(one.name) for one in seen.nodes if one.state is NodeState.STANDBY}
     listed = (one.name for one in seen.cell.hosts if _short(one.name) not in asleep)
     hosts = [seen.master, *listed]

@@ -6,6 +6,7 @@ left as it is: what is not listed is then unknown, never gone.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from types import MappingProxyType
 
 from gridbridge.decisions.elastic import switched
@@ -13,7 +14,7 @@ from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned, World
 
-LISTED_S = 120.0  # a new machine is in its provider's list by then
+LISTED_S = 120.0  # a new machine is in its provider's list by then, and one left out by mistake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,35 @@ def own_hosts(world: World) -> tuple[Owned, ...]:
     """Return the nodes of the site's own hosts that nobody has kept yet."""
     found = (one.node for one in _of_strangers(world))
     return tuple(one for one in found if one.pool in world.switched)
+
+
+def unlisted(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
+    """Return since when each node's machine is in no list; a list that did not come tells nothing.
+
+    A right list that leaves nodes out can't be told from one of nodes that are gone: more than one
+    has to say so.
+    """
+    found = dict[str, datetime]()
+    for node in world.kept:
+        since = before.get(node.name)
+        if node.pool in world.machines:
+            since = (since or world.now) if machine_of(node, world) is None else None
+        if since is not None:
+            found[node.name] = min(since, world.now)
+    return found
+
+
+def left_over(world: World) -> tuple[Owned, ...]:
+    """Return the nodes whose machines are of no use, and that their provider does not end."""
+    return tuple(one for one in world.kept if _is_left_over(one, world))
+
+
+def _is_left_over(node: Owned, world: World) -> bool:
+    is_out = node.state is NodeState.REMOVING and host_of(node.name, world.hosts) is None
+    is_late = (world.now - node.since).total_seconds() > LISTED_S
+    is_own = node.pool not in world.switched
+    is_useless = is_own and is_late and (is_out or node.state is NodeState.FAILED)
+    return is_useless and machine_of(node, world) is not None
 
 
 def machine_of(node: Owned, world: World) -> Machine | None:
@@ -77,8 +107,8 @@ def _of_kept(world: World, patience: Patience) -> Iterator[Due]:
 
 def _is_anothers(node: Owned, world: World) -> bool:
     """Say whether the machine of a node has another owner's tag by now, or none."""
-    every = (one for some in world.machines.values() for one in some)
-    return any(one.id == node.machine and not one.belongs_to(world.cluster) for one in every)
+    listed = world.machines.get(node.pool, ())
+    return any(one.id == node.machine and not one.belongs_to(world.cluster) for one in listed)
 
 
 def _let_go(node: Owned, world: World) -> Owned:
@@ -87,17 +117,19 @@ def _let_go(node: Owned, world: World) -> Owned:
 
 def _of_strangers(world: World) -> Iterator[Due]:
     """Take in machines of ours that nobody knows, and give back those whose name is taken."""
-    known = {one.machine for one in world.kept if one.machine}
+    known = {world.machine_key(one.pool, one.machine) for one in world.kept if one.machine}
     names = {one.name for one in world.kept}
     waiting = {(one.pool, one.name) for one in world.kept if not one.machine}
     for pool in sorted(world.machines):
         for machine in _own(world, pool):
-            if machine.id in known:
+            if world.machine_key(pool, machine.id) in known:
                 continue
             if pool in world.switched:
                 yield from _of_own_host(machine, pool, world, names)
             elif (pool, machine.name) in waiting:
                 waiting.discard((pool, machine.name))  # it is that node's machine
+            elif _is_other_host(machine, world):
+                continue
             elif machine.name in names:
                 yield _double(machine, pool, world)
             else:
@@ -105,10 +137,35 @@ def _of_strangers(world: World) -> Iterator[Due]:
                 yield Due(node=_adopted(machine, pool, world))
 
 
+def named_as_hosts(world: World) -> tuple[Machine, ...]:
+    """Return the machines of ours that nobody knows, and that have the name of a host."""
+    names = {one.name for one in world.kept}
+    return tuple(
+        one
+        for pool in sorted(world.machines.keys() - world.switched)
+        for one in _own(world, pool)
+        if one.name not in names and host_of(one.name, world.hosts) is not None
+    )
+
+
+def other_hosts(world: World) -> tuple[Machine, ...]:
+    """Return those of them that are not that host: its name leads to another address."""
+    return tuple(one for one in named_as_hosts(world) if _is_other_host(one, world))
+
+
+def _is_other_host(machine: Machine, world: World) -> bool:
+    """Say whether an unknown machine is left alone, as its name is that of a host of the site."""
+    is_known = any(one.name == machine.name for one in world.kept)
+    is_host = not is_known and host_of(machine.name, world.hosts) is not None
+    return is_host and not (
+        machine.address and world.addresses.get(machine.name) == machine.address
+    )
+
+
 def _of_own_host(machine: Machine, pool: str, world: World, names: set[str]) -> Iterator[Due]:
     """Take in a host of the site's own; one whose name a node has already is left alone."""
     host = host_of(machine.name, world.hosts)
-    node = switched.adopted(machine, pool, host, world.now)
+    node = switched.adopted(machine, pool, host, world.now, world.tags)
     if node is not None and machine.name not in names:
         names.add(machine.name)
         yield Due(node=node)
@@ -151,11 +208,16 @@ class _Case:
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether a list without its machine is wrong: its daemon reports.
-
-        A right list that leaves nodes out can't be told from one of nodes that are gone.
-        """
+        """Whether a list without its machine is wrong: its daemon reports."""
         return self.machine is None and self.host is not None and not self.host.is_silent
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a list without its machine is not to be believed: not yet, or not at all."""
+        if self.machine is not None:
+            return False
+        since = self.world.unlisted.get(self.node.name, self.world.now)
+        return self.is_contradicted or (self.world.now - since).total_seconds() < LISTED_S
 
     def as_(self, state: NodeState, cause: Cause = Cause.NONE) -> Owned:
         """Return the node in another state, since now."""
@@ -223,7 +285,7 @@ def _joining(case: _Case) -> Due | None:
 
     One that was killed after its last step may run tasks by now: it goes on joining then.
     """
-    if case.is_contradicted:
+    if case.is_in_doubt:
         return None
     if case.machine is None:
         return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
@@ -236,10 +298,11 @@ def _joining(case: _Case) -> Due | None:
 def _ready(case: _Case) -> Due | None:
     """Watch a node: note since when it is idle, and take out one whose machine is gone.
 
-    A host that is silent may still run what it ran: it is only taken out when nothing ran there.
+    A host that is silent may still run what it ran: it is only taken out when nothing ran there,
+    and when it is not one of many.
     """
     node, host, now = case.node, case.host, case.world.now
-    if case.is_contradicted:
+    if case.is_in_doubt:
         return None
     if case.machine is None:
         return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
@@ -251,7 +314,8 @@ def _ready(case: _Case) -> Due | None:
     else:
         node = replace(node, idle_since=node.idle_since or now)
     idle_s = (now - node.idle_since).total_seconds() if node.idle_since else 0.0
-    if is_silent and idle_s > case.patience.silent_s and not node.is_kept:
+    is_long = idle_s > case.patience.silent_s and not case.world.is_unready
+    if is_silent and is_long and not node.is_kept:
         gone = replace(node, state=NodeState.REMOVING, since=now, cause=Cause.SILENT)
         return Due(node=gone, act=Act.EVICT)
     return Due(node=node) if node != case.node else None
@@ -259,7 +323,7 @@ def _ready(case: _Case) -> Due | None:
 
 def _draining(case: _Case) -> Due | None:
     """Close a node, look again and take it out; one whose machine is gone needs no look."""
-    if case.is_contradicted:
+    if case.is_in_doubt:
         return None
     if case.machine is None:
         return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
@@ -267,10 +331,22 @@ def _draining(case: _Case) -> Due | None:
 
 
 def _removing(case: _Case) -> Due | None:
-    """Go on until the cell and the provider have both forgotten a node."""
+    """Go on until the cell and the provider have both forgotten a node.
+
+    One whose machine was taken for gone, and that is listed or reports again, joins anew.
+    """
+    if case.node.cause is Cause.VANISHED and (case.machine or case.is_contradicted):
+        return _back(case)
     if case.machine is None and case.host is None:
         return Due(node=case.as_(NodeState.GONE, case.node.cause), is_over=True)
     return Due(node=case.node, act=Act.EVICT)
+
+
+def _back(case: _Case) -> Due:
+    """Have a node join anew, or rest if somebody stopped it."""
+    if case.machine is not None and case.machine.state is MachineState.STOPPED:
+        return Due(node=case.as_(NodeState.STANDBY))
+    return Due(node=replace(case.as_(NodeState.JOINING), idle_since=None), act=Act.JOIN)
 
 
 def _failed(case: _Case) -> Due | None:
@@ -282,7 +358,7 @@ def _failed(case: _Case) -> Due | None:
 
 def _standby(case: _Case) -> Due | None:
     """Let a node that was switched on join again."""
-    if case.is_contradicted:
+    if case.is_in_doubt:
         return None
     if case.machine is None:
         return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)

@@ -18,7 +18,7 @@ def removable(seen: Situation, rules: Balance, plan: Plan, *, is_faithful: bool)
     """
     if not is_stable(plan.figures, rules):
         return replace(plan, verdict=Verdict.NOT_STABLE)
-    spare = plan.figures.nodes - rules.min_nodes
+    spare = plan.figures.useful - rules.min_nodes
     if spare <= 0:
         return replace(plan, verdict=Verdict.AT_MINIMUM)
     own = {one.name for one in seen.nodes}
@@ -42,8 +42,7 @@ def _hindrances(
     node: Node, seen: Situation, rules: Balance, *, is_faithful: bool
 ) -> Iterator[Refused]:
     """Give what keeps a node from being removed."""
-    if is_same_host(node.name, seen.master):
-        yield Refused(host=node.name, cause=Refusal.MASTER)
+    yield from lasting(node, seen)
     if node.state is not NodeState.READY:
         yield Refused(host=node.name, cause=Refusal.NOT_READY)
     if not (is_faithful or any(is_same_host(node.name, one.name) for one in seen.cell.hosts)):
@@ -56,6 +55,16 @@ def _hindrances(
     minute = int(elapsed_s(node.up_since, seen.now) // 60) % HOUR_MIN
     if minute < rules.kill_after_min:
         yield Refused(host=node.name, cause=Refusal.HOUR_IS_PAID, minute=minute)
+
+
+def lasting(node: Node, seen: Situation) -> Iterator[Refused]:
+    """Give what keeps a node whatever it does."""
+    if is_same_host(node.name, seen.master):
+        yield Refused(host=node.name, cause=Refusal.MASTER)
+    if node.is_kept:
+        yield Refused(host=node.name, cause=Refusal.KEPT)
+    if node.is_unreachable:
+        yield Refused(host=node.name, cause=Refusal.UNREACHABLE)
 
 
 def _is_busy(node: Node, seen: Situation, *, is_faithful: bool) -> bool:

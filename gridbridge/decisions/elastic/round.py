@@ -9,7 +9,7 @@ from gridbridge.decisions.elastic import life, switched
 from gridbridge.decisions.elastic.demand.standing import instances_of
 from gridbridge.decisions.elastic.life import Patience
 from gridbridge.model.elastic.cell import Instance
-from gridbridge.model.elastic.nodes import NodeState, is_same_host
+from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
 from gridbridge.model.elastic.owned import (
     Act,
     Cause,
@@ -35,6 +35,7 @@ class Asked:
 
 
 NOTHING_ASKED = Asked()
+NOT_GIVEN = (Cause.NO_CAPACITY, Cause.NOT_GRANTED)  # its pool is left out for a while
 
 
 def hosts_seen(seen: Situation) -> Mapping[str, HostSeen]:
@@ -73,13 +74,14 @@ def dues(
     Those that a squeeze has rest or work again are among them, too. A node with which something
     else is under way is not given back in the same round.
     """
-    wished = {_asked(one, world, asked): one for one in world.kept}
+    wished = {wished_for(one, world, asked): one for one in world.kept}
     due = list(life.due(replace(world, kept=tuple(wished)), patience))
     under_way = {one.before for one in due if one.act or one.is_over}
     told = {one.before for one in due}
     for node in wished:
         is_free = node.state is NodeState.READY and node not in under_way
-        if node.name in plan.remove and is_free and node.pool in world.machines:
+        is_given_back = node.name in plan.remove and not (node.is_kept or world.is_unready)
+        if is_given_back and is_free and node.pool in world.machines:
             due = [one for one in due if one.before != node]
             due.append(_drained(node, world, Cause.NOT_NEEDED))
         elif node not in under_way and (one := _squeezed(node, world, rest)):
@@ -96,9 +98,11 @@ def _squeezed(node: Owned, world: World, rest: Rest | None) -> Due | None:
     """Return what a squeeze has a host of the site's own do."""
     if rest is None or node.pool not in world.switched or node.pool not in world.machines:
         return None
-    if node.state is NodeState.READY and _is_among(node.name, rest.off):
+    if node.state is NodeState.READY and _is_among(node.name, rest.off) and not node.is_kept:
         host = life.host_of(node.name, world.hosts)
-        due = switched.rests(node, world.now, is_busy=host is not None and host.is_busy)
+        is_moved = _is_among(node.name, (one.source for one in rest.moved))
+        is_busy = host is not None and host.is_busy
+        due = switched.rests(node, world.now, is_busy=is_busy, is_moved=is_moved)
         return switched.tagged(due, world.tags)
     if node.state is NodeState.STANDBY and _is_among(node.name, rest.on):
         return switched.woken(node, world.now)
@@ -109,17 +113,37 @@ def _is_among(name: str, hosts: Iterable[str]) -> bool:
     return any(is_same_host(name, one) for one in hosts)
 
 
-def _asked(node: Owned, world: World, asked: Asked) -> Owned:
-    """Return a node as an administrator wants it."""
+def wished_for(node: Owned, world: World, asked: Asked) -> Owned:
+    """Return a node as an administrator wants it.
+
+    One that is on its way is drained once it is ready; a host of the site's own that is off is not
+    woken.
+    """
     if node.name in asked.kept:
         return replace(node, is_kept=True)
     if node.name in asked.freed:
-        is_back = node.state is NodeState.DRAINING
-        cause = Cause.NOT_NEEDED if is_back else node.cause  # it is opened again unless it is idle
+        cause = Cause.NONE if node.cause is Cause.DRAINED else node.cause
+        if node.state is NodeState.DRAINING:
+            cause = Cause.NOT_NEEDED  # it is opened again unless it is idle
         return replace(node, is_kept=False, cause=cause)
     if node.name in asked.drained and node.state is NodeState.READY:
         return _drained(node, world, Cause.DRAINED).node
+    if node.name in asked.drained and node.state is NodeState.STANDBY:
+        is_own = node.pool in world.switched
+        state = NodeState.STANDBY if is_own else NodeState.REMOVING
+        return replace(node, state=state, since=world.now, cause=Cause.DRAINED, is_kept=False)
     return node
+
+
+def shown(node: Owned, world: World) -> Node:
+    """Return a node as the policies see it."""
+    return replace(node.node, is_unreachable=node.pool not in world.machines)
+
+
+def taken_up(asked: Asked, after: Iterable[Owned]) -> Asked:
+    """Return what is done of what was asked for, or is meant by now; the rest has to wait."""
+    left = {one.name for one in after if one.cause is not Cause.DRAINED}
+    return replace(asked, drained=asked.drained - left)
 
 
 def _drained(node: Owned, world: World, cause: Cause) -> Due:
@@ -165,6 +189,15 @@ def left_out(
     return found
 
 
+def shut(world: World) -> frozenset[str]:
+    """Return the pools from which nothing is bought in this round.
+
+    Those whose list did not come, that have no provider, or whose provider ends no machines.
+    """
+    stuck = {one.pool for one in life.left_over(world)}
+    return frozenset(stuck | world.pools - world.machines.keys())
+
+
 def is_protected(record: PoolRecord, rules: Balance, now: datetime) -> bool:
     """Say whether a pool has failed so often that nobody asks it for nodes."""
     if record.failures < rules.protect_after or record.failed_at is None:
@@ -180,11 +213,17 @@ def learnt(
     for before, node in changes:
         record = found.get(node.pool, PoolRecord())
         is_new_cause = before is None or before.cause is not node.cause
-        if node.cause.is_boot_failure and is_new_cause:
+        if _is_boot_failure(before, node) and is_new_cause:
             record = replace(record, failures=record.failures + 1, failed_at=now)
-        elif node.cause is Cause.NO_CAPACITY and is_new_cause:
+        elif node.cause in NOT_GIVEN and is_new_cause:
             record = replace(record, no_capacity_at=now)
         elif node.state is NodeState.READY and before and before.state is NodeState.JOINING:
             record = PoolRecord()
         found[node.pool] = record
     return found
+
+
+def _is_boot_failure(before: Owned | None, node: Owned) -> bool:
+    """Say whether a pool failed: also when a machine lost our tag before it was a host."""
+    is_lost = node.cause is Cause.ANOTHERS and before is not None and before.state.is_coming
+    return node.cause.is_boot_failure or is_lost

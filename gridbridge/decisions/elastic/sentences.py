@@ -41,7 +41,9 @@ def sentence(plan: Plan, rules: Balance, demand: Demand = USUAL) -> str:
     """Say in one sentence what a plan does, with the numbers that led to it."""
     told = SENTENCES[plan.verdict].format(**_words(plan, rules, demand))
     act = "nothing is done"
-    if plan.add:
+    if plan.wake:
+        act = f"wake {', '.join(plan.wake)}"
+    elif plan.add:
         act = f"add {plan.add}{_of_pool(plan)}"
     elif plan.remove:
         act = f"remove {', '.join(plan.remove)}"

@@ -4,8 +4,11 @@ They are those of the StarCluster load balancer guide (Criteria for Adding a Nod
 Removing a Node, The 45 Minutes Past the Hour Rule). A round either adds or removes.
 """
 
+from dataclasses import replace
+
 from gridbridge.decisions.elastic import counting, faithful
 from gridbridge.decisions.elastic.counting import is_stable, takes, why_unable
+from gridbridge.decisions.elastic.readiness import counted, is_unready
 from gridbridge.decisions.elastic.removal import removable
 from gridbridge.model.elastic.cell import Waiting
 from gridbridge.model.elastic.plan import Figures, Plan, Refusal, Refused, Situation, Verdict
@@ -20,6 +23,10 @@ def decide(seen: Situation, rules: Balance, *, is_faithful: bool = False) -> Pla
     """
     count = faithful.figures if is_faithful else counting.figures
     figures = count(seen, rules.queue)
+    if rules.max_nodes and not is_faithful and is_unready(seen):
+        hosts, unready = counted(seen)
+        told = replace(figures, hosts=hosts, unready=unready)
+        return Plan(verdict=Verdict.UNREADY, figures=told, refused=_unable(seen, rules.queue))
     verdict, nodes = _growth(figures, rules, seen, is_faithful=is_faithful)
     plan = Plan(verdict=verdict, figures=figures, add=nodes, refused=_unable(seen, rules.queue))
     if nodes or figures.jobs or verdict in (Verdict.NO_MAXIMUM, Verdict.BELOW_MINIMUM):
@@ -35,7 +42,7 @@ def _growth(
         return Verdict.NO_MAXIMUM, 0
     if figures.nodes >= rules.max_nodes:
         return Verdict.FULL, 0
-    if not figures.jobs and figures.nodes >= rules.min_nodes:
+    if not figures.jobs and figures.useful >= rules.min_nodes:
         return Verdict.NONE_IDLE, 0
     if figures.slots > 0 and not is_stable(figures, rules):
         return Verdict.NOT_STABLE, 0
@@ -50,8 +57,8 @@ def _need(
     figures: Figures, rules: Balance, seen: Situation, *, is_faithful: bool
 ) -> tuple[Verdict, int]:
     """Return how many nodes are wanted, whatever limits there are."""
-    if figures.nodes < rules.min_nodes:
-        return Verdict.BELOW_MINIMUM, rules.min_nodes - figures.nodes
+    if figures.useful < rules.min_nodes:
+        return Verdict.BELOW_MINIMUM, rules.min_nodes - figures.useful
     if figures.slots == 0:
         is_coming = any(one.state.is_coming for one in seen.nodes)
         return (Verdict.ON_THEIR_WAY, 0) if is_coming and not is_faithful else (Verdict.NO_SLOTS, 1)

@@ -23,7 +23,7 @@ def supplied(
     """
     if not plan.add or plan.pool:
         return plan if plan.pool in usable else replace(plan, add=0)
-    there = [one.pool for one in kept if one.state.is_there]
+    there = [one.pool for one in kept if one.node.counts]
     by_rank = sorted(
         (-pool.priority, price_at(pool, local_now) / pool.slots, name)
         for name, pool in pools.items()

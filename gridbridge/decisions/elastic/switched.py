@@ -55,22 +55,31 @@ def due(case: Case) -> Due | None:
     return rule(case) if rule else None
 
 
-def adopted(machine: Machine, pool: str, host: HostSeen | None, now: datetime) -> Owned | None:
+def adopted(
+    machine: Machine,
+    pool: str,
+    host: HostSeen | None,
+    now: datetime,
+    tags: Mapping[str, tuple[str, ...]],
+) -> Owned | None:
     """Return the node of a host that nobody knows yet.
 
-    None where it has power and is silent: somebody may be at work there.
+    None where it has power and is silent: somebody may be at work there. One that is up with our
+    tag was being woken, or put to rest, when the state file was lost: it is to be opened.
     """
     node = Owned(name=machine.name, pool=pool, machine=machine.id, state=NodeState.READY, since=now)
     if machine.state is MachineState.STOPPED:
         return replace(node, state=NodeState.STANDBY)
     if machine.state is MachineState.RUNNING and host is not None and not host.is_silent:
-        return replace(node, up_since=now)
+        is_ours = STANDBY_AUTO in tags_of(machine.name, Marks(tags=tags))
+        state = NodeState.JOINING if is_ours else NodeState.READY
+        return replace(node, state=state, up_since=now)
     return None
 
 
-def rests(node: Owned, now: datetime, *, is_busy: bool) -> Due:
-    """Have a host rest: at once if it is idle, or else when its tasks have ended."""
-    cause = Cause.CONDENSED if is_busy else Cause.RESTS
+def rests(node: Owned, now: datetime, *, is_busy: bool, is_moved: bool = False) -> Due:
+    """Have a host rest: at once if it is idle, or else when its tasks have ended, or moved."""
+    cause = Cause.MOVED if is_moved else Cause.CONDENSED if is_busy else Cause.RESTS
     draining = replace(node, state=NodeState.DRAINING, since=now, cause=cause)
     return Due(node=draining, before=node, act=Act.REST)
 

@@ -35,6 +35,7 @@ class Board:
                 counts[host] += 1
         self._moved = dict[tuple[str, int], Task]()
         self._gained = defaultdict[str, int](int)
+        self._came = defaultdict[str, int](int)  # slots of live copies, whose tasks start there
         self._kinds = _by_kind(snapshot.hosts)
         self._slots = {kind: sum(host.slots for host in live) for kind, live in self._kinds.items()}
         self._mean_disk = {
@@ -70,14 +71,24 @@ class Board:
     def share(self, job: Job, host: Host) -> int:
         """Return the most copies of a job's tasks that are fair for a host, by its slots.
 
-        n tasks with R replicas on hosts of equal slots: ceil(n * (1 + R) / hosts).
+        n tasks with R replicas on hosts of equal slots: ceil(n * (1 + R) / hosts). A host where its
+        tasks may not go has none.
         """
         copies = len(self.of_job[job.name]) * (1 + job.replicas)
-        slots, total = host.slots, self._slots.get(host.kind, 0)
-        if not total:
-            slots, total = 1, max(1, len(self.live(host.kind)))
+        slots, total = host.slots, self._slots_for(job, host.kind)
+        if job.hosts is not None and host.name not in job.hosts:
+            slots = 0
+        elif not total:
+            slots, total = 1, len(self.live(host.kind))
+        total = max(1, total)
         fair = -(-copies * slots // total)
         return fair if job.max_per_host is None else min(fair, job.max_per_host)
+
+    def _slots_for(self, job: Job, kind: str) -> int:
+        """Return the slots of all live hosts of a kind where a job's tasks may go."""
+        if job.hosts is None:
+            return self._slots.get(kind, 0)
+        return sum(one.slots for one in self.live(kind) if one.name in job.hosts)
 
     def free(self, host: Host) -> int:
         """Return how many bytes a host could still take; half of it just after a replica."""
@@ -123,13 +134,22 @@ class Board:
         return self._is_below(host.mean_active, self._mean_active.get(host.kind, 0.0))
 
     def is_full(self, host: Host) -> bool:
-        """Say whether its disk is so full that copies have to leave it."""
-        is_told = host.state == HostState.DISK_FULL
-        return host.max_bytes > 0 and (is_told or self.free(host) <= self.rules.full_free_bytes)
+        """Say whether its disk is so full by now that copies have to leave it.
+
+        Only of a disk whose size is not known what somebody has said of it counts.
+        """
+        if host.max_bytes <= 0:
+            return host.state == HostState.DISK_FULL
+        return self.free(host) <= self.rules.full_free_bytes
+
+    def has_room(self, host: Host, slots: int) -> bool:
+        """Say whether one more task of so many slots could start at a host."""
+        return host.room is None or self._came[host.name] + slots <= host.room
 
     def take(self, move: Move, task: Task) -> None:
         """Take a move as done."""
         now = self.task(task)
+        self._came[move.target] += now.slots if move.kind == MoveKind.LIVE else 0
         self._moved[now.key] = moved(now, move)
         left = set(now.hosts) - set(self._moved[now.key].hosts)
         came = set(self._moved[now.key].hosts) - set(now.hosts)

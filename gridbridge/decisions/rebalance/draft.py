@@ -1,6 +1,7 @@
 """How much one round may still move."""
 
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
 
 from gridbridge.decisions.rebalance.board import Board
 from gridbridge.model.rebalance.moves import Advice, Move, MoveKind, Rejected
@@ -30,17 +31,25 @@ class Draft:
         """Whether no more may be moved."""
         return len(self._moves) >= self._most
 
+    def allow(self, most: int) -> None:
+        """Let there be so many moves in all."""
+        self._most = most
+
     def room(self, most: int) -> int:
         """Return how many of so many moves are left."""
         return max(0, min(most, self._most - len(self._moves)))
 
     def limit_reason(self, task: Task) -> str:
         """Say which limit of the round a move would pass; empty when none."""
-        if task.key in self._keys:
-            return "it is moved already"
+        if reason := self.again_reason(task):
+            return reason
         if self._bytes_left is not None and task.size_bytes > self._bytes_left:
             return "the round moves no more bytes"
         return ""
+
+    def again_reason(self, task: Task) -> str:
+        """Say whether a task is moved in this round; empty when not."""
+        return "it is moved already" if task.key in self._keys else ""
 
     def crowd_reason(self, task: Task, source: str, target: str) -> str:
         """Say whether enough of a job leaves a host, or goes to one, in this round."""
@@ -74,6 +83,20 @@ class Draft:
         moved = {(move.job, move.number, move.target) for move in self._moves}
         rejected = (one for key, one in self._rejected.items() if key not in moved)
         return Advice(moves=self.moves, rejected=tuple(rejected), sentence=sentence)
+
+
+def in_turn(draft: Draft, tasks: Iterable[Task], advise: Callable[[Task], object]) -> None:
+    """Let each owner's tasks have a move, and then each another one, until no more may be moved."""
+    waiting: dict[str, deque[Task]] = {}
+    for task in tasks:
+        waiting.setdefault(draft.board.jobs[task.job].owner, deque()).append(task)
+    while waiting and not draft.is_over:
+        for owner, theirs in [*waiting.items()]:
+            before = len(draft.moves)
+            while theirs and len(draft.moves) == before and not draft.is_over:
+                advise(theirs.popleft())
+            if not theirs:
+                del waiting[owner]
 
 
 def kind_of(task: Task, source: str) -> MoveKind:

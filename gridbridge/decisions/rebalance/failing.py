@@ -4,13 +4,14 @@ By Hydra's HostFailWorker: what is lost is said beforehand, and owners' wishes d
 """
 
 from gridbridge.decisions.rebalance.board import Board
-from gridbridge.decisions.rebalance.draft import Draft, kind_of, told
+from gridbridge.decisions.rebalance.draft import Draft, in_turn, kind_of, told
 from gridbridge.decisions.rebalance.placing import candidates, place
 from gridbridge.decisions.rebalance.refusing import (
     copy_reason,
     gigabytes,
     host_reason,
     task_reason,
+    waiting_reason,
 )
 from gridbridge.model.rebalance.moves import Advice, MoveKind
 from gridbridge.model.rebalance.sections import Rebalance
@@ -23,35 +24,51 @@ def plan_fail(snapshot: Snapshot, name: str, rules: Rebalance) -> Advice:
     A host that is dead, or down and not only full, is lost. Any other one is read from.
     """
     board = Board(snapshot, rules)
-    host = board.hosts[name]
+    draft = Draft(board, 0, None)
+    return draft.advice(leave(draft, board.hosts[name]))
+
+
+def leave(draft: Draft, host: Host) -> str:
+    """Advise what takes a host's copies elsewhere, and say it.
+
+    So many copies from failed hosts are on their way at once: those of the draft count.
+    """
+    board = draft.board
     is_full = host.state == HostState.DISK_FULL and host.is_up
-    most = rules.moves_from_full if is_full else rules.moves_from_failed
-    under_way = sum(task.state == TaskState.MOVING for task in snapshot.tasks)
-    draft = Draft(board, max(0, most - under_way), None)
+    rules = board.rules
+    under_way = sum(task.state == TaskState.MOVING for task in board.snapshot.tasks)
+    draft.allow((rules.moves_from_full if is_full else rules.moves_from_failed) - under_way)
     is_lost = host.state == HostState.DEAD or not host.is_up
     if why := _why_not(board, host, is_lost=is_lost, is_full=is_full):
-        return draft.advice(f"{name}: {why}")
-    tasks = [task for task in board.at(name) if task.job in board.jobs]
+        return f"{host.name}: {why}"
+    tasks = [task for task in board.at(host.name) if task.job in board.jobs]
+    before, lost = len(draft.moves), 0
     if is_lost:
         lost = _replace(draft, host, tasks)
     else:
-        lost = _move_off(draft, host, tasks, is_full=is_full)
+        _move_off(draft, host, tasks, is_full=is_full)
+    moves = draft.moves[before:]
     what = "is full" if is_full else "is lost" if is_lost else "is drained"
-    left = len(tasks) - len({(move.job, move.number) for move in draft.moves}) - lost
-    words = [told(draft.moves, "nothing is moved"), _room(board, host)]
+    left = len(tasks) - len({(move.job, move.number) for move in moves}) - lost
+    words = [told(moves, "nothing is moved"), _room(board, host)]
     words += [f"{under_way} are on their way already"] if under_way else []
     words += [f"{lost} can't be saved"] if lost else []
     words += [f"{left} are left"] if left > 0 else []
-    return draft.advice(f"{name} {what}: {'; '.join(words)}")
+    return f"{host.name} {what}: {'; '.join(words)}"
 
 
 def _why_not(board: Board, host: Host, *, is_lost: bool, is_full: bool) -> str:
-    """Say why nothing is to be done about it; empty when something is."""
+    """Say why nothing is to be done about it; empty when something is.
+
+    Of a disk that holds other files as well each copy is judged alone.
+    """
     if is_full or host.max_bytes <= 0:
         return ""
     others = [one for one in board.live(host.kind) if one.name != host.name]
-    if sum(one.used_bytes for one in others) + host.used_bytes >= sum(o.max_bytes for o in others):
-        return f"the others have no room for its {gigabytes(host.used_bytes)}: nothing is moved"
+    used = host.used_bytes + sum(one.used_bytes for one in others)
+    if not host.is_shared and used >= sum(one.max_bytes for one in others):
+        size = gigabytes(host.used_bytes)
+        return f"the others have no room for its {size}: nothing is moved"
     if is_lost and (other := _down_with_copies(board, host)):
         return f"{other} is down and has copies of the same tasks: bring it up first, or drop it"
     return ""
@@ -82,8 +99,10 @@ def _replace(draft: Draft, host: Host, tasks: list[Task]) -> int:
     lost = 0
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
         job = draft.board.jobs[task.job]
-        others = tuple(name for name in task.replicas if name != host.name)
-        if task.live and task.live != host.name:
+        others = [name for name in task.replicas if _is_left(draft.board, name, host)]
+        if task.state in (TaskState.MOVING, TaskState.BUSY):
+            draft.refuse(task, "", waiting_reason(task))
+        elif task.live and task.live != host.name:
             if not draft.is_over:
                 _anew(draft, job, task, host, task.live)
         elif others:
@@ -98,6 +117,12 @@ def _replace(draft: Draft, host: Host, tasks: list[Task]) -> int:
     return lost
 
 
+def _is_left(board: Board, name: str, lost: Host) -> bool:
+    """Say whether a host is another one, is known, and is not lost as well."""
+    other = board.hosts.get(name)
+    return other is not None and name != lost.name and other.state != HostState.DEAD
+
+
 def _anew(draft: Draft, job: Job, task: Task, host: Host, source: str) -> None:
     """Have a replica made in the place of the one that was lost, from a copy that is whole."""
     if host.name in draft.board.task(task).replicas:
@@ -106,15 +131,20 @@ def _anew(draft: Draft, job: Job, task: Task, host: Host, source: str) -> None:
         place(draft, job, task, source)
 
 
-def _move_off(draft: Draft, host: Host, tasks: list[Task], *, is_full: bool) -> int:
-    for task in tasks:
-        if draft.is_over or (is_full and not draft.board.is_full(host)):
-            break
-        if reason := task_reason(draft.board, task, is_asked=True):
-            draft.refuse(task, "", reason)
+def _move_off(draft: Draft, host: Host, tasks: list[Task], *, is_full: bool) -> None:
+    def advise(task: Task) -> None:
+        job = draft.board.jobs[task.job]
+        if is_full and not draft.board.is_full(host):
+            return
+        reason = task_reason(draft.board, task, is_asked=True) or draft.again_reason(task)
+        if reason or (job.spare and is_full):
+            draft.refuse(task, "", reason or "its owner has more copies than wished for: they stay")
+        elif job.spare:
+            draft.add(MoveKind.DELETE, task, host.name)
         else:
-            _off(draft, draft.board.jobs[task.job], task, host)
-    return 0
+            _off(draft, job, task, host)
+
+    in_turn(draft, tasks, advise)
 
 
 def _off(draft: Draft, job: Job, task: Task, host: Host) -> None:

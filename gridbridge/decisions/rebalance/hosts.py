@@ -192,14 +192,10 @@ def _movable(draft: Draft, host: str) -> Iterator[Task]:
 
 
 def _active(board: Board) -> list[Job]:
-    """Return the jobs that ran of late and may be moved without being asked, by name."""
+    """Return the jobs that ran of late, by name."""
     now, lately = board.snapshot.now, timedelta(seconds=board.rules.active_s)
     return sorted(
-        (
-            job
-            for job in board.snapshot.jobs
-            if job.is_autobalanced and job.last_run and now - job.last_run < lately
-        ),
+        (job for job in board.snapshot.jobs if job.last_run and now - job.last_run < lately),
         key=lambda job: job.name,
     )
 
@@ -207,5 +203,7 @@ def _active(board: Board) -> list[Job]:
 def _sentence(draft: Draft, host: Host, disk: float, what: str) -> str:
     """Say what a host was like before the moves, and what is moved."""
     mean = draft.board.mean_disk(host.kind)
+    if host.max_bytes <= 0:
+        return f"{host.name}: {told(draft.moves, 'nothing is moved')}"
     used = f"{disk:.0%} of its disk used, {mean:.0%} in the mean"
     return f"{host.name} {what} ({used}): {told(draft.moves, 'nothing is moved')}"

@@ -20,18 +20,43 @@ def plan_job(snapshot: Snapshot, name: str, rules: Rebalance, *, is_asked: bool 
     board = Board(snapshot, rules)
     job = board.jobs[name]
     draft = Draft(board, rules.tasks_per_round, rules.bytes_per_round)
-    tasks = sorted(board.of_job[name], key=lambda task: task.number)
-    for task in tasks:
-        _make_live(draft, task)
-        _drop_wrong(draft, job, task)
-    for task in tasks:
-        _add_missing(draft, job, task)
+    wrong = repair(draft, job)
+    left = f"{wrong} of its tasks lack copies, or have wrong ones, still" if wrong else ""
     if draft.moves:
-        return draft.advice(f"job {name} is repaired first: {told(draft.moves, '')}")
+        words = (f"job {name} is repaired first: {told(draft.moves, '')}", left)
+        return draft.advice("; ".join(filter(None, words)))
+    if wrong:
+        return draft.advice(f"job {name} is not whole, and is not spread: {left}")
     for kind in sorted({host.kind for host in snapshot.hosts}):
         while not draft.is_over and _spread_one(draft, job, kind, is_asked=is_asked):
             pass
     return draft.advice(f"job {name} has all its replicas: {told(draft.moves, _even(board, job))}")
+
+
+def repair(draft: Draft, job: Job) -> int:
+    """Advise what a job lacks: live copies, missing replicas, and that wrong ones are removed.
+
+    How large they are does not matter: what is missing is missing. Return how many tasks are not
+    whole even so.
+    """
+    tasks = sorted(draft.board.of_job[job.name], key=lambda task: task.number)
+    tasks = [task for task in tasks if not draft.again_reason(task)]
+    for task in tasks:
+        _make_live(draft, job, task)
+        _drop_wrong(draft, job, task)
+    for task in tasks:
+        _add_missing(draft, job, task)
+        _drop_spoilt(draft, job, task)
+    return sum(not _is_whole(draft.board, job, task) for task in draft.board.of_job[job.name])
+
+
+def _is_whole(board: Board, job: Job, task: Task) -> bool:
+    """Say whether a task has by now what it is to have, each copy on a host that can be read."""
+    now = board.task(task)
+    known = {name for name in now.hosts if name in board.hosts}
+    is_right = len(known) == len(now.hosts) == 1 + job.replicas
+    is_clean = not set(now.spoilt) - known
+    return is_right and is_clean and all(is_readable(board.hosts[name]) for name in known)
 
 
 def is_uneven(board: Board, job: Job) -> bool:
@@ -48,12 +73,19 @@ def _even(board: Board, job: Job) -> str:
     return "nothing can be moved" if is_uneven(board, job) else "its copies are spread evenly"
 
 
-def _make_live(draft: Draft, task: Task) -> None:
-    """Have the first replica that can be read be the live copy of a task that has none."""
+def _make_live(draft: Draft, job: Job, task: Task) -> None:
+    """Have the first replica that can be read be the live copy of a task that has none.
+
+    A copy on a host that nobody knows is none. Without any the first is made from its original.
+    """
     hosts = (draft.board.hosts.get(name) for name in task.replicas)
     first = next((host for host in hosts if host and is_readable(host)), None)
-    if first and not task.live and not draft.is_over:
-        draft.add(MoveKind.LIVE, task, "", first.name)
+    if draft.is_over or task.live in draft.board.hosts:
+        return
+    if first:
+        draft.add(MoveKind.LIVE, task, task.live, first.name)
+    elif not any(name in draft.board.hosts for name in task.hosts):
+        place(draft, job, task, "", MoveKind.LIVE)
 
 
 def _drop_wrong(draft: Draft, job: Job, task: Task) -> None:
@@ -84,10 +116,20 @@ def _delete(draft: Draft, task: Task, host: str) -> None:
 def _add_missing(draft: Draft, job: Job, task: Task) -> None:
     """Have one missing replica of a task made from its live copy, in each round."""
     now = draft.board.task(task)
-    if draft.is_over or len(now.replicas) >= job.replicas or draft.limit_reason(task):
+    if draft.is_over or len(now.replicas) >= job.replicas or draft.again_reason(task):
         return
     host = draft.board.hosts.get(now.live)
     place(draft, job, task, host.name if host and is_readable(host) else "")
+
+
+def _drop_spoilt(draft: Draft, job: Job, task: Task) -> None:
+    """Have copies that are not whole removed, once there are enough that are."""
+    now = draft.board.task(task)
+    if not now.live or len(now.replicas) < job.replicas or draft.again_reason(task):
+        return
+    for host in now.spoilt:
+        if host not in now.hosts:
+            _delete(draft, task, host)
 
 
 def _spread_one(draft: Draft, job: Job, kind: str, *, is_asked: bool) -> bool:

@@ -7,16 +7,21 @@ from gridbridge.model.rebalance.moves import MoveKind
 from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Task
 
 
-def place(draft: Draft, job: Job, task: Task, source: str) -> bool:
-    """Advise one more replica of a task, from the copy at `source`; say whether one is."""
+def place(
+    draft: Draft, job: Job, task: Task, source: str, kind: MoveKind = MoveKind.REPLICA
+) -> bool:
+    """Advise one more copy of a task, from the one at `source`; say whether one is.
+
+    Without a source it comes from the original, if there is one.
+    """
     board = draft.board
-    if not source:
+    if not source and not task.has_original:
         draft.refuse(task, "", "no copy of it can be read")
         return False
     for target in candidates(board, job, task):
         reason = host_reason(board, target) or copy_reason(board, task, "", target)
         if not reason:
-            draft.add(MoveKind.REPLICA, task, source, target.name)
+            draft.add(kind, task, source, target.name)
             return True
         draft.refuse(task, target.name, reason)
     return False
@@ -25,16 +30,19 @@ def place(draft: Draft, job: Job, task: Task, source: str) -> bool:
 def candidates(board: Board, job: Job, task: Task) -> list[Host]:
     """Return the live hosts of a task's kind, the best place of another copy first.
 
-    Each copy of the same job makes a host as much heavier as sibling_weight says.
+    Each copy of the same job makes a host as much heavier as sibling_weight says. Where a copy is
+    not whole it is mended first.
     """
     now = board.task(task)
     held = {board.hosts[host].zone for host in now.hosts if host in board.hosts}
     kinds = {board.hosts[host].kind for host in now.hosts if host in board.hosts}
+    if not kinds and task.has_original:
+        kinds = {host.kind for host in board.hosts.values()}
 
-    def rank(host: Host) -> tuple[bool, float, str]:
+    def rank(host: Host) -> tuple[bool, bool, float, str]:
         siblings = board.count(job.name, host.name)
         load = board.score(host) + board.rules.sibling_weight * siblings
-        return host.zone in held, load, host.name
+        return host.name not in now.spoilt, host.zone in held, load, host.name
 
     return sorted((host for kind in kinds for host in board.live(kind)), key=rank)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from gridbridge.decisions.rebalance.board import Board
-from gridbridge.model.rebalance.snapshot import Host, HostState, Task, TaskState
+from gridbridge.model.rebalance.snapshot import Host, HostState, Stays, Task, TaskState
 
 STATES = {
     HostState.DISABLED: "gets nothing new",
@@ -12,6 +12,14 @@ STATES = {
     HostState.DISK_FULL: "has a full disk",
     HostState.DEAD: "is dead",
     HostState.UNKNOWN: "is in a state that nobody knows",
+}
+WORDS = {
+    TaskState.UNKNOWN: "it is in a state that nobody knows",
+}
+STAYING = {
+    Stays.HELD: "it is held, or has not waited for long",
+    Stays.DROPPED: "it could not be moved when it was to be, a short time ago",
+    Stays.RECALLED: "it was recalled as often as its queue allows",
 }
 GB = 1e9
 
@@ -27,11 +35,18 @@ def task_reason(board: Board, task: Task, *, is_asked: bool) -> str:
     if job is None:
         return "its job does not exist"
     if task.state != TaskState.WAITING:
-        words = {TaskState.UNKNOWN: "it is in a state that nobody knows"}
-        return words.get(task.state, f"it is {task.state.value}")
+        return waiting_reason(task)
     if not job.is_autobalanced and not is_asked:
         return "its owner wants it to stay"
     return ""
+
+
+def waiting_reason(task: Task) -> str:
+    """Say why a task is not moved by its state; empty for one that waits."""
+    if task.state is TaskState.STAYING:
+        return STAYING[task.stays]
+    is_waiting = task.state is TaskState.WAITING
+    return "" if is_waiting else WORDS.get(task.state, f"it is {task.state.value}")
 
 
 def copy_reason(board: Board, task: Task, source: str, target: Host) -> str:
@@ -73,6 +88,11 @@ def _of_copy(board: Board, task: Task, source: str, target: Host) -> Iterator[st
         yield f"it is at {name} already"
     if name in now.hosts:
         yield f"{name} has a copy of it"
+    job = board.jobs.get(task.job)
+    if job and job.hosts is not None and name not in job.hosts:
+        yield f"its job does not go to {name}"
+    if now.live == source and source and not board.has_room(target, now.slots):
+        yield f"{name} has room for no more tasks"
     kinds = {board.hosts[host].kind for host in now.hosts if host in board.hosts}
     if kinds and target.kind not in kinds:
         yield f"{name} is of another kind"

@@ -84,8 +84,19 @@ def _reason(draft: Draft, task: Task, source: Host, target: Host) -> str:
         or host_reason(board, target)
         or copy_reason(board, task, source.name, target)
         or share_reason(board, task, target)
+        or _busy_reason(board, target)
         or _extreme_reason(board, task, source, target)
     )
+
+
+def _busy_reason(board: Board, target: Host) -> str:
+    """Say whether a host has generally high load, and gets nothing ("Job Rebalancing").
+
+    Where it is known how many more tasks could start there, that decides (docs/decisions 0416).
+    """
+    if target.room is None and board.is_busy(target):
+        return f"{target.name} is far busier than the mean"
+    return ""
 
 
 def _extreme_reason(board: Board, task: Task, source: Host, target: Host) -> str:

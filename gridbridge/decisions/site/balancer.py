@@ -28,12 +28,13 @@ from gridbridge.model.places import (
     BALANCE_PROGRAM,
     BALANCE_PUBLISHED,
     BALANCE_SUDOERS,
+    BALANCE_UNIT,
 )
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.balancer import BalancerFacts, CellRights
 from gridbridge.model.site.setup import Edit, Finding, State, Verb, same_host
 
-VERBS = ("name", "unname", "export", "unexport")  # of gridbridge-as-root
+VERBS = ("name", "unname", "export", "unexport", "node")  # of gridbridge-as-root
 SUDOERS_LINE = f"{BALANCE_ACCOUNT} ALL=(root) NOPASSWD: " + ", ".join(
     f"{AS_ROOT} {verb} *" for verb in VERBS
 )
@@ -58,6 +59,7 @@ def findings(facts: BalancerFacts, policy: Policy) -> Iterator[Finding]:
         yield folder(path, mode, facts.paths.get(path), owner, facts.hidden)
     if facts.cell:
         yield from _cell(facts.cell, facts.host)
+    if facts.cell or facts.has_fixed_nodes:
         found = facts.paths.get(BALANCE_SUDOERS)
         yield sudoers(BALANCE_SUDOERS, SUDOERS_LINE, found, facts.sudoers, facts.hidden)
     yield from _key(facts, policy.bootstrap)
@@ -67,7 +69,7 @@ def findings(facts: BalancerFacts, policy: Policy) -> Iterator[Finding]:
 def running(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[Finding]:
     """Judge what its account may really do, that the service's may not, and its last round."""
     service = policy.site.service_account
-    if facts.cell and facts.may_be_root is not None:
+    if (facts.cell or facts.has_fixed_nodes) and facts.may_be_root is not None:
         yield _may(facts)
     if facts.cell and service in facts.cell.managers:
         edit = Edit(verb=Verb.DISMISS, cell=facts.cell.name, kind="manager", name=service)
@@ -93,6 +95,9 @@ def elsewhere(facts: BalancerFacts) -> str:
 
 def removal(facts: BalancerFacts) -> Iterator[Edit]:
     """Give the edits that take its rights away, what starts it first; its account stays."""
+    if facts.has_unit:  # which has --apply
+        stop = f"systemctl disable --now {BALANCE_UNIT.rpartition('/')[2]}"
+        yield shell(f"{stop} && rm -f {BALANCE_UNIT} && systemctl daemon-reload")
     for path in (BALANCE_CRON, BALANCE_SUDOERS):
         if path in facts.paths:
             yield shell(f"rm -f {path}")

@@ -122,6 +122,12 @@ def _waiting(one: Transfer, situation: Situation) -> JobStatus | None:
     return row if is_fresh and is_waiting(row) else None
 
 
+def still_waits(one: Transfer, situation: Situation) -> bool:
+    """Say whether a task waits there, by a fresh answer, and its starter could bring it home."""
+    is_settled = one.since is not None and situation.now - one.since >= SETTLED
+    return is_settled and _waiting(one, situation) is not None
+
+
 def is_waiting(row: JobStatus) -> bool:
     """Say whether the job could start there and has not."""
     return row.state.word == Fact.WAITING

@@ -61,6 +61,7 @@ class Content:
             types=("besteffort",) if header.get("is_besteffort") else (),
             project=text["project"],
             targets=text["queue"],
+            groups=_groups(header, amounts["slots"]),
         )
         return JobSpec(
             transfer=str(array),
@@ -125,6 +126,14 @@ def _text(header: Header, key: str) -> str:
         return str(header[key])
     except KeyError as error:
         raise Refused(f"no {key}") from error
+
+
+def _groups(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
+    """Return the nodes and the slots of each; files of earlier versions have all on one node."""
+    nodes = header.get("nodes", 1)
+    if not isinstance(nodes, int) or nodes < 0 or (nodes and slots % nodes):
+        raise Refused(f"nodes = {nodes!r}: as many of {slots} slots on each")
+    return ((nodes, slots // nodes),) if nodes else ((0, slots),)
 
 
 def _amount(header: Header, key: str, most: int) -> int:

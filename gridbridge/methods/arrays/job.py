@@ -3,10 +3,11 @@
 from gridbridge.batch import arrays_of
 from gridbridge.batch.submission import Result
 from gridbridge.errors import GridbridgeError, NotOurs
-from gridbridge.methods.arrays.order import DELETE, Order
+from gridbridge.methods.arrays.order import DELETE, DELETE_WAITING, Order
 from gridbridge.methods.arrays.queues import kept_there
 from gridbridge.methods.owner import NotNow, RefusedThere
 from gridbridge.model.campaigns.names import released_name
+from gridbridge.model.campaigns.numbers import ranges_of, read_places, write_places
 from gridbridge.model.request import JobSpec
 
 UNTAKEN = {Result.LATER: NotNow, Result.BARRED: NotNow, Result.UNSURE: GridbridgeError}
@@ -37,19 +38,37 @@ class Site:
         """Let the tasks of arrays start that were submitted just now."""
         self._adapter.release_arrays(self._far, tuple(jobs), self._name)
 
-    def act(self, name: str, job: str, is_repeated: bool) -> None:
-        """Release or delete an array, if the job of that id is it, and what else bears its name."""
+    def act(self, name: str, job: str, is_repeated: bool) -> str:
+        """Release or delete an array, if the job of that id is it, and what else bears its name.
+
+        Of tasks that are deleted only where they wait, return the places that had begun, or ended.
+        """
         adapter, far, order = self._adapter, self._far, self._order
         if is_repeated:
             for other in adapter.find_others(far, name, self._account, job):
                 adapter.delete_array(far, other)
         whose = self._is_there(name, job)
+        if order.verb == DELETE_WAITING:
+            return self._delete_waiting(name, job) if whose else ""
         if whose and order.verb != DELETE:
             adapter.release_arrays(far, (job,), self._name)
         elif whose and order.places:
             adapter.delete_places(far, job, name, order.places)
         elif whose:
             adapter.delete_array(far, job)
+        return ""
+
+    def _delete_waiting(self, name: str, job: str) -> str:
+        """Hold tasks before they are looked at, so that none of those that wait can start."""
+        adapter, far = self._adapter, self._far
+        wanted = {place for some in read_places(self._order.places) for place in some}
+        held = adapter.hold_places(far, job, (name, self._name), ranges_of(wanted))
+        waiting = {place for some in held for place in some}
+        if others := ranges_of(wanted - waiting):
+            adapter.release_places(far, job, others)
+        if going := ranges_of(wanted & waiting):
+            adapter.delete_places(far, job, name, write_places(going))
+        return write_places(others)
 
     def _is_there(self, name: str, job: str) -> bool:
         """Refuse a job that is another's, or another array; False when it is gone already."""

@@ -11,11 +11,13 @@ from gridbridge.model.places import CONFIG
 from gridbridge.model.route import Away
 
 SEND, SEND_COPIES, RELEASE, DELETE = "send-arrays", "send-copies", "release-array", "delete-array"
+DELETE_WAITING = "delete-waiting"
 USAGE = {
     SEND: "ARRAY TASKS [ARRAY TASKS ...]",
     SEND_COPIES: "ARRAY TASKS",
     RELEASE: "ARRAY",
     DELETE: "ARRAY [PLACES]",
+    DELETE_WAITING: "ARRAY PLACES",
 }
 
 
@@ -37,7 +39,7 @@ class Order:
         self.file, self.campaign, self.cluster = file, int(campaign), cluster
         self.is_of_copies = self.verb == SEND_COPIES
         self.arrays = tuple(ArrayId(site, self.campaign, int(number)) for number in numbers)
-        if self.verb == DELETE and self._told:
+        if self.verb in (DELETE, DELETE_WAITING) and self._told:
             _require_places(self._told[0])  # none would be the whole array
 
     @property
@@ -47,7 +49,7 @@ class Order:
 
     @property
     def places(self) -> str:
-        """The places of the array that is to be deleted; empty: all of it."""
+        """The places of an array that are to be deleted; empty: all of it."""
         return "".join(self._told)
 
     def knows(self, cluster: str) -> bool:

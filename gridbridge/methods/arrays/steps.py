@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gridbridge.model.campaigns.numbers import Attempts
 
 RUN = "sh -c"  # the lines are its first word
-PLAIN = {"exec_file": RUN, "slots": 1, "environment": "", "outputs": ""}
+PLAIN = {"exec_file": RUN, "slots": 1, "nodes": 1, "environment": "", "outputs": ""}
 
 
 class Steps:

@@ -3,10 +3,11 @@
 The service names a person's own campaign file and numbers of tasks, never a command. What is run
 stands in that file, which must be as it was at the first call, and each attempt of a task is
 submitted once: root's ledger knows, and `list-arrays` tells it. `send-copies` sends tasks once more
-while earlier attempts run, if that file allows it. After `end-campaign` nothing more is sent, until
-the owner's own request takes the campaign up again (`take-up`). Exit status as of any verb, and of
-an array 4: the cluster refuses it, 5: the ledger has these tasks in another array, 6: nobody knows
-the owner's account, 7: the ledger can't be read, or lacks it, 75: not now.
+while earlier attempts run, if that file allows it. `delete-waiting` deletes tasks that have not
+begun, and tells which have. After `end-campaign` nothing more is sent, until the owner's own
+request takes the campaign up again (`take-up`). Exit status as of any verb, and of an array 4: the
+cluster refuses it, 5: the ledger has these tasks in another array, 6: nobody knows the owner's
+account, 7: the ledger can't be read, or lacks it, 8: the campaign has ended, 75: not now.
 """
 
 import os
@@ -15,9 +16,17 @@ from typing import NoReturn
 from gridbridge.errors import LedgerLost
 from gridbridge.methods import owner
 from gridbridge.methods.arrays.job import Site
-from gridbridge.methods.arrays.order import DELETE, SEND, SEND_COPIES, Order, is_number
+from gridbridge.methods.arrays.order import (
+    DELETE,
+    DELETE_WAITING,
+    SEND,
+    SEND_COPIES,
+    Order,
+    is_number,
+)
 from gridbridge.methods.arrays.worker import Worker
 from gridbridge.methods.owner import Refused
+from gridbridge.model.campaigns.numbers import read_attempts, read_places
 from gridbridge.state.ledger import Ledger
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -85,21 +94,32 @@ def _take_up(campaign: int, request: str) -> NoReturn:
 def _acted(order: Order, ledger: Ledger) -> str:
     """Release or delete an array, and return its id; empty for one that the ledger lacks.
 
-    Of one that was submitted several times nothing else is left.
+    Of one that was submitted several times nothing else is left. After the id come the places of
+    the tasks that were to be deleted only if they waited, and did not.
     """
-    if not ledger.uid and order.verb == DELETE:
+    if not ledger.uid and order.verb in (DELETE, DELETE_WAITING):
         return ""  # nothing of this campaign was ever submitted
     if not ledger.uid:  # of what was never submitted nothing is released
         raise LedgerLost(f"{order.file}: root's ledger has nothing of it")
     owner.require_person(order.config, order.file, ledger.uid)
     (array,) = order.arrays
+    if order.verb == DELETE_WAITING:
+        _require_there(order, ledger, array.array)
     job = ledger.job(array.array)
     is_repeated = ledger.was_repeated(array.array) or not job
     worker = Worker(ledger.uid, lambda person: _answers(order, person))
     if not job and (job := worker.ask("find", str(array))):
         ledger.submitted(array.array, job)
-    worker.ask("act", str(array), str(int(is_repeated)), job)
-    return job
+    begun = worker.ask("act", str(array), str(int(is_repeated)), job)
+    return f"{job} {begun}".strip()
+
+
+def _require_there(order: Order, ledger: Ledger, array: int) -> None:
+    """Refuse places that an array does not have: what is held there would stay so."""
+    tasks = next((row[2] for row in ledger.arrays() if row[0] == str(array)), "")
+    size = len(read_attempts(tasks)) if tasks else 0
+    if any(some[-1] > size for some in read_places(order.places)):
+        raise Refused(f"{order.file}: array {array} has {size} places")
 
 
 def _answers(order: Order, person: str) -> "Answers":
@@ -109,7 +129,6 @@ def _answers(order: Order, person: str) -> "Answers":
         verb, name, *rest = words
         if verb == "find":
             return site.find(name)
-        site.act(name, "".join(rest[1:]), is_repeated=rest[0] == "1")
-        return ""
+        return site.act(name, "".join(rest[1:]), is_repeated=rest[0] == "1")
 
     return answer

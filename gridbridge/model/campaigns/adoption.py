@@ -3,15 +3,18 @@
 from dataclasses import dataclass
 
 from gridbridge.model.campaigns.campaign import Array, Attempt, Waiting
+from gridbridge.model.campaigns.plan import Tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What waits, the arrays, and the attempts whose ends are not known."""
+    """What waits, the arrays, the attempts whose ends are not known, and those before them."""
 
     waiting: tuple[Waiting, ...]
     arrays: tuple[Array, ...]
     attempts: tuple[Attempt, ...]  # by array and place
+    earlier: tuple[Tried, ...] = ()
+    clusters: frozenset[str] = frozenset()  # of the campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,8 +40,10 @@ class Outcome(StrEnum):
     PREEMPTED = "preempted"
     SITE_FAULT = "site_fault"  # its host was lost, or nobody saw its end
     SETUP_ERROR = "setup_error"  # the cluster could not start it
-    CANCELLED = "cancelled"
+    CANCELLED = "cancelled"  # with its campaign; or somebody deleted it at its cluster
+    UNWANTED = "unwanted"  # its owner cancelled this task
     WIPED = "wiped"  # nikita deleted it before it started
+    MOVED = "moved"  # it was taken from where it waited, to start elsewhere
     COPY = "copy"  # it decided nothing: another attempt of its task went on, or had succeeded
 
 
@@ -143,6 +145,8 @@ class Attempt:
     exit_status: int | None = None
     wallclock_s: int | None = None
     host: str = ""  # where it ended, in the cycle that learns it; not kept
+    is_past: bool = False  # its owner had the task tried again since: it counts no more
+    is_overrun: bool = False  # it came to a copy, by overrunning its walltime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,4 +157,5 @@ class Waiting:
     last: int
     attempt: int = 1
     priority: int = USUAL  # higher goes first
-    avoid: tuple[str, ...] = ()  # clusters, as long as another one is open
+    avoid: tuple[str, ...] = ()  # clusters, as long as one that did not fail it is open
+    never: tuple[str, ...] = ()  # clusters, whatever is open: it overran its walltime there

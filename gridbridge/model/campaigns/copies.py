@@ -1,6 +1,7 @@
 """Copies of tasks at the end of a campaign: what is looked at, and what is decided."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from gridbridge.model.campaigns.campaign import Array, Outcome
 
@@ -37,6 +38,7 @@ class Tail:
     sent_s: float  # since the last of its tasks was sent
     durations_s: tuple[float, ...]  # of tasks that ended
     live: tuple[Live, ...]
+    failed_at: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # clusters, by task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ class Code(StrEnum):
     SETUP_ERROR = "SETUP_ERROR"  # a cluster can't start the campaign's tasks
     BLACKLIST = "BLACKLIST"  # tasks in a row failed by themselves there
     SINK = "SINK"  # its successes there are much too short
-    NO_CLUSTER = "NO_CLUSTER"  # every cluster of the campaign is closed to it
+    NO_CLUSTER = "NO_CLUSTER"  # tasks wait that none of the campaign's clusters takes
     FILE_REFUSED = "FILE_REFUSED"  # root submits nothing of the campaign's file
     RESTORED = "RESTORED"  # the state file was older than what root's ledger knows
     DISPUTED = "DISPUTED"  # records tell several ends of tasks; until: they are given up
@@ -38,8 +38,15 @@ class Code(StrEnum):
     FRAG = "FRAG"  # tasks were deleted at their cluster
     SITE_FAULT = "SITE_FAULT"  # tasks were lost with their hosts, and are not tried again
     PREEMPTED = "PREEMPTED"  # tasks lost their places too often
+    NOT_STARTED = "NOT_STARTED"  # tasks that no cluster could start, and are not tried again
     EPILOG_EXIT_ERROR = "EPILOG_EXIT_ERROR"  # a campaign's epilogue failed
     RESUBMIT = "RESUBMIT"  # tasks asked too often to run again
+
+
+ROOTS = (Code.OWNER_UNKNOWN, Code.NO_LEDGER)  # root acts as nobody; of deletions, too
+PAUSING = (Code.SUBMIT_JOB, *ROOTS)
+HEALING = (*PAUSING, Code.RUNNER_SUBMIT_ERROR, Code.SETUP_ERROR)
+BARRING = (*HEALING, Code.BLACKLIST, Code.SINK)  # they close a cluster to a campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +67,7 @@ class Event:
     until: datetime | None = None  # then it is tried again; None: nothing heals it by itself
     closed_at: datetime | None = None
     host: str = ""  # where all of the tasks ran; empty: on several, or nobody knows
+    why: str = ""  # in the words of who refused; empty: nobody said
 
     @property
     def what(self) -> tuple[Code, int, str, int | None]:

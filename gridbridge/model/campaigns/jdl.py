@@ -1,10 +1,11 @@
 """What a campaign's JDL asks for, with every inherited key in its place."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 HOUR_S = 3600
+OUTLINED = ":"  # in the place of what runs, where something does
 
 
 class Type(StrEnum):
@@ -21,6 +22,7 @@ class AtCluster:
     exec_file: str  # a command line of sh, to which a task's parameters are added
     exec_directory: str = ""  # empty: the owner's home there
     slots: int = 1  # of each task
+    nodes: int = 1  # of OAR, with as many of the slots on each; 0: wherever they are free
     environment: str = ""  # of Grid Engine: the parallel environment of more than one slot
     walltime_s: int = HOUR_S
     is_besteffort: bool = True
@@ -35,6 +37,14 @@ class AtCluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetWish:
+    """A dataset that is added when its campaign is brought (gridbridge data)."""
+
+    path: str  # absolute, on the transfer host
+    replicas: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Jdl:
     """A campaign as it was asked for, without its tasks' parameters."""
 
@@ -43,6 +53,8 @@ class Jdl:
     clusters: Mapping[str, AtCluster] = field(default_factory=dict)
     is_idempotent: bool = False  # several attempts of a task may run at the same time
     outputs: tuple[str, ...] = ()  # files that a task leaves in a folder of its own
+    datasets: Mapping[str, DatasetWish] = field(default_factory=dict)
+    may_move: bool = True  # its waiting tasks, by rebalancing
 
     @property
     def has_steps(self) -> bool:
@@ -55,6 +67,24 @@ class Jdl:
         return any(one.epilogue for one in self.clusters.values())
 
     @property
+    def outline(self) -> "Jdl":
+        """The same without the lines of sh and the words that only its tasks need."""
+        return replace(self, clusters={name: _outline(one) for name, one in self.clusters.items()})
+
+    @property
     def may_be_copied(self) -> bool:
         """Whether a task that runs long may get a copy."""
         return (self.is_idempotent or bool(self.outputs)) and self.type is Type.DEFAULT
+
+
+def _outline(wish: AtCluster) -> AtCluster:
+    return replace(
+        wish,
+        exec_file="",
+        exec_directory="",
+        environment="",
+        queue="",
+        properties="",
+        prologue=OUTLINED if wish.prologue else "",
+        epilogue=OUTLINED if wish.epilogue else "",
+    )

@@ -35,8 +35,11 @@ class Terms:
     submitted: int
     running: int
     waiting: int  # those that wait longer than a start takes
-    allowed: int  # that many may wait
+    allowed: int  # that many of them may
     fresh: int = 0  # those that wait since just now
+    others: int = 0  # tasks of other campaigns that wait there as long as `waiting`
+    ended: int = 0  # tasks that began there and have ended just now
+    is_wiped: bool = False  # nikita deletes tasks that waited there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from gridbridge.errors import ParseError
 from gridbridge.model.ids import is_cluster_name
 
 PREFIX = "gc"
+RELEASED = "campaign"
 ADDS_TO = "adds_to"  # of a part's first line: the campaign whose tasks it adds to
 UNIQUE = "token"  # in a first line: a random word, so that no two files are alike
 
@@ -19,7 +20,14 @@ def file_of(campaign: int, part: int = 0) -> str:
 
 def released_name(campaign: int) -> str:
     """Return the name of a campaign's arrays from their release on, where one can be given."""
-    return f"campaign.{campaign}"
+    return f"{RELEASED}.{campaign}"
+
+
+def is_of_campaign(name: str) -> bool:
+    """Say whether a job of this name is an array of a campaign's, held still or released."""
+    word, _, number = name.partition(".")
+    is_released = word == RELEASED and number.isascii() and number.isdigit()
+    return is_released or (word == PREFIX and is_array(name))
 
 
 class ArrayId:

@@ -7,6 +7,10 @@ Hot programs load this module.
 
 from gridbridge.errors import ParseError
 
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 MOST = 100_000  # of one array
 
 Attempts = tuple[tuple[int, int], ...]
@@ -45,6 +49,17 @@ def read_places(text: str) -> tuple[range, ...]:
 def write_places(places: tuple[range, ...]) -> str:
     """Write them."""
     return ",".join(f"{some[0]}-{some[-1]}" if len(some) > 1 else f"{some[0]}" for some in places)
+
+
+def ranges_of(places: "Iterable[int]") -> tuple[range, ...]:
+    """Return places in their order, neighbours together."""
+    found: list[range] = []
+    for place in sorted(set(places)):
+        if found and found[-1].stop == place:
+            found[-1] = range(found[-1].start, place + 1)
+        else:
+            found.append(range(place, place + 1))
+    return tuple(found)
 
 
 def _some_places(part: str) -> range:

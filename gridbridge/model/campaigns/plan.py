@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Self
 
 from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, Outcome
 from gridbridge.model.campaigns.copies import Copies, Losers, Rival, Tail
@@ -33,6 +34,26 @@ class Room:
     slots: int = 0  # all of its queues for batch jobs
     used: int = 0  # of those, by anybody
     limits: ArrayLimits = NO_LIMITS  # of arrays there
+    is_drained: bool = False  # somebody wants nothing more to be sent there (gridbridge drain)
+
+    def free(self, *, is_besteffort: bool) -> int:
+        """Return the slots that are free for tasks of that kind."""
+        if is_besteffort and self.besteffort_slots is not None:
+            return self.besteffort_slots
+        return self.free_slots
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing is sent there now, whoever's it is."""
+        return self.is_stressed or self.is_drained
+
+    def may_start(self, slots: int) -> bool:
+        """Say whether a task of so many slots may start there, once they are free."""
+        return not self.is_closed and self.max_slots >= slots
+
+    def is_too_small(self, slots: int) -> bool:
+        """Say whether the whole cluster is known to have fewer slots."""
+        return 0 < self.slots < slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +77,19 @@ class Tried:
     attempt: int
     cluster: str
     outcome: Outcome
+    is_overrun: bool = False  # it came to a copy, by overrunning its walltime
+
+    @classmethod
+    def of(cls, attempt: Attempt, cluster: str) -> Self:
+        """Return what an ended attempt came to at a cluster."""
+        return cls(
+            campaign=attempt.campaign,
+            task=attempt.task,
+            attempt=attempt.attempt,
+            cluster=cluster,
+            outcome=attempt.outcome,
+            is_overrun=attempt.is_overrun,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +100,17 @@ class Again:
     task: int
     attempt: int  # that has ended
     outcome: Outcome
-    avoid: tuple[str, ...] = ()  # it goes there only where no other cluster is open
+    avoid: tuple[str, ...] = ()  # as long as one that did not fail it is open
+    never: tuple[str, ...] = ()  # it does not go there at all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptOff:
+    """How many tasks do not go to clusters that their campaign names."""
+
+    tasks: int
+    avoid: tuple[str, ...] = ()  # as long as one that did not fail them is open
+    never: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +145,13 @@ class Seen:
     arrays: tuple[Array, ...]  # of which a task may live
     room: Mapping[str, Room]  # of the clusters that answered
     max_tasks: int  # of one array
+    kept_off: Mapping[int, tuple[KeptOff, ...]] = field(default_factory=dict)  # of those that wait
     there: tuple[There, ...] = ()
     tried: Mapping[int, frozenset[str]] = field(default_factory=dict)  # clusters, of test campaigns
     ended: tuple[Attempt, ...] = ()  # with their outcomes
     over: tuple[Array, ...] = ()  # whose tasks all have ended
     ratios: tuple[Ratio, ...] = ()  # that are kept
+    wiped: frozenset[tuple[int, str]] = frozenset()  # campaigns where nikita deletes what waited
     disputed: tuple[Tried, ...] = ()  # of whose ends the records tell several
     missed: tuple[Missed, ...] = ()  # which tasks are missing: what has changed of that
     sharing: Sharing = field(default_factory=Sharing)
@@ -132,7 +178,7 @@ class Send:
     campaign: int
     cluster: str
     tasks: int
-    is_only: bool = False  # no other cluster is open to the campaign
+    kept_off: tuple[KeptOff, ...] = ()  # of those tasks; the others keep off no cluster
     array_tasks: int = 0  # as many as an array may have there; 0: as the runner's
 
 

@@ -16,11 +16,13 @@ class Cause(StrEnum):
     DROPPED = "dropped"  # it has left gridbridge.toml
     CLOSED = "closed"  # an event closes the cluster to the campaign
     PREPARING = "preparing"  # its prologue or epilogue runs there, or waits
+    DRAINED = "drained"  # somebody wants nothing more to be sent there
     STRESSED = "stressed"  # its stress script says that it is above its limit
     TRIED = "tried"  # a test has its task there
     MAX_JOBS = "max_jobs"  # as many of its tasks are there as its JDL allows
     MAX_ARRAYS = "max_arrays"  # its owner, or everybody, has as many arrays as the cluster takes
     TOO_LARGE = "too_large"  # the whole cluster has fewer slots than one task needs
+    KEPT_OFF = "kept_off"  # the tasks that are left failed there, and wait for another cluster
     FULL = "full"  # too few free slots for one task
     WAITING_THERE = "waiting_there"  # what is free goes to tasks that wait there already
     JOB_RATIO = "job_ratio"  # as many of its tasks wait there as its job ratio sends
@@ -71,4 +73,6 @@ class ShownCycle:
 
     at: datetime
     free_slots: Mapping[str, int] = field(default_factory=dict)  # of the clusters that answered
+    besteffort_slots: Mapping[str, int] = field(default_factory=dict)  # free for best-effort tasks
     reasons: tuple[Reason, ...] = ()
+    stressed: tuple[str, ...] = ()  # clusters to which nothing is sent while they are

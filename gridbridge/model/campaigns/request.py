@@ -34,6 +34,8 @@ class Answer(StrEnum):
     NO_TASK = "no_task"
     TASK_ENDED = "task_ended"
     CLOSED = "closed"  # of an event
+    NOT_AGAIN = "not_again"  # of a sink: its tasks did not fail
+    ONE_TRY = "one_try"  # of a test: it sends one task a cluster, ever
     NO_WAY = "no_way"  # this site tells nobody so
     TOO_MANY = "too_many"
     WRONG = "wrong"

@@ -33,6 +33,9 @@ class Runner:
     max_tasks: int = setting(1000, "the most tasks of one array", "tasks", 1, 75000)
     files_per_uid: int = setting(10_000, "campaign files of one user", "files", 1, 1_000_000)
     mb_per_uid: int = setting(4096, "how large they are together", "MB", 1, 1_000_000)
+    keep_campaigns_d: float = setting(
+        365.0, "so long after its end a campaign is purged; 0: never", "d", 0, 36500
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,9 @@ class CampaignsAt:
     predictor: Law = setting(Law.MEASURED, "how the number of tasks for its free slots is learnt")
     flood_rate: float = setting(
         0.1, "so many tasks of campaigns may wait, for each of its slots", "", 0, 10
+    )
+    start_s: float = setting(
+        20.0, "so long it may take to start a task that has room; then that one waits", "s", 1, 3600
     )
     stress_script: str = setting(
         "", "a script that prints how stressed the cluster is; empty: none", form=SCRIPT

@@ -49,6 +49,7 @@ class ShownCampaign:
     forecast_error: float | None = None  # of the P50 that was told halfway, once it has ended
     at: tuple[ShownAtCluster, ...] = ()
     events: int = 0  # that are open
+    sinks: tuple[str, ...] = ()  # clusters whose results its owner has not trusted
     ending_at: tuple[str, ...] = ()  # clusters at which tasks of a cancelled one may live
 
 
@@ -70,7 +71,8 @@ class ShownGridCluster:
     answered_at: datetime | None = None
     slots: int | None = None
     used: int | None = None
-    free: int | None = None
+    free: int | None = None  # for best-effort tasks
+    free_for_normal: int | None = None  # for ordinary ones, for which best-effort ones make way
     waiting: int = 0  # tasks of campaigns
     running: int = 0  # the same
 

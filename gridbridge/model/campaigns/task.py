@@ -7,6 +7,7 @@ from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.copies import ShownCopy
 
 WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # of tasks that have not ended
+WORDS = {Outcome.PENDING: SENT, Outcome.UNWANTED: Outcome.CANCELLED.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +18,15 @@ class MadeWay:
     cluster: str
     job: int
     lacked: tuple[str, ...]  # resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """An attempt waited where others could not start it, and was deleted to start elsewhere."""
+
+    attempt: int
+    cluster: str
+    to: str = ""  # where the next attempt was sent; empty: none was yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +45,8 @@ class ShownTask:
     beyond_s: int | None = None  # this is a copy, made when the task had run for longer
     copies: tuple[ShownCopy, ...] = ()  # its other attempts that ran, or run, beside this one
     made_way: tuple[MadeWay, ...] = ()  # its attempts that ended for local jobs
+    moved: tuple[Moved, ...] = ()  # its attempts that rebalancing ended before they began
+    is_suspect: bool = False  # it succeeded at a sink (decisions/campaigns/failures/sink.py)
 
     @property
     def word(self) -> str:
@@ -43,7 +55,7 @@ class ShownTask:
             return WAITING
         if not self.attempt:
             return DROPPED
-        return SENT if self.outcome is Outcome.PENDING else self.outcome.value
+        return WORDS.get(self.outcome, self.outcome.value)
 
     @property
     def has_ended(self) -> bool:

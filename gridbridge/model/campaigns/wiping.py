@@ -17,6 +17,7 @@ class WipedFor(StrEnum):
     CANCELLED = "cancelled"  # its owner cancelled the campaign: it is never marked
     MADE_WAY = "made-way"  # a local job lacked what it held
     UNWANTED = "unwanted"  # its owner cancelled the task
+    MOVED = "moved"  # it waits there, and could start elsewhere (gridbridge rebalance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,7 @@ class Wiping:
 
     wipes: tuple[Wipe, ...] = ()
     repeated: tuple[Wipe, ...] = ()  # of those that were to be wiped, and are still there
+    moved: tuple[Wipe, ...] = ()  # those of them that wait still, and start elsewhere
     cancelled: tuple[Wipe, ...] = ()  # campaigns and tasks, by their owners
     spared: tuple[Wipe, ...] = ()  # of those, too: they were to wait no more, and run
     ways: tuple[Way, ...] = ()  # for local requests, one a cluster

@@ -6,7 +6,10 @@ Waiting jobs that ask for the same are one row, so that 100,000 of them are a fe
 from dataclasses import dataclass
 from datetime import datetime
 
+from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.states import JobState, QueueFact, QueueState
+
+TRUE = ("TRUE", "true", "1")  # as qstat shows a boolean that was asked for (complex(5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,11 @@ class Shape:
     queues: tuple[str, ...] = ()  # hard ones: any of them will do
     array: int = 0  # whose tasks alone it is, if a number of them may run
 
+    @property
+    def makes_way(self) -> bool:
+        """Whether it asks for the queues whose tasks make way for all others."""
+        return any(name == BEST_EFFORT and text in TRUE for name, text in self.requests)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
@@ -68,6 +76,7 @@ class Waiting:
     capped: int = 0  # so many of the tasks may not start beside those that run (qsub(1), -tc)
     is_deferred: bool = False  # their start time is in the future
     is_dependent: bool = False  # they wait for the end of other jobs
+    is_campaign: bool = False  # they are tasks of campaigns
     kinds: tuple[tuple[str, str, int], ...] = ()  # owner, job name and tasks
 
     @property
@@ -79,6 +88,11 @@ class Waiting:
     def can_start(self) -> bool:
         """Whether the scheduler may start them, as far as they are concerned."""
         return self.state.can_start and not self.is_deferred
+
+    @property
+    def fills_gaps(self) -> bool:
+        """Whether they take what others leave, so that a cluster does not grow for them."""
+        return self.is_campaign or self.shape.makes_way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,20 @@ class Node:
     pool: str = ""  # where it came from
     group: str = ""  # the nodes that parallel tasks may use together with it; empty: all
     is_kept: bool = False  # somebody wants it to stay
+    is_unreachable: bool = False  # nobody lists, makes or ends machines of its pool now
+    is_drained: bool = False  # somebody wants it to take no tasks
     failed_at: datetime | None = None  # it did not come up the last time; None: it did
+    has_machine: bool = False  # its provider made one for it
+
+    @property
+    def counts(self) -> bool:
+        """Whether limits and budgets count it: a failed one costs until its machine is gone."""
+        return self.state.is_there or self.is_left_over
+
+    @property
+    def is_left_over(self) -> bool:
+        """Whether it is of no use, and its machine is not known to be gone."""
+        return self.state is NodeState.FAILED and self.has_machine
 
 
 def is_same_host(one: str, other: str) -> bool:

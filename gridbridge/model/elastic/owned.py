@@ -17,6 +17,7 @@ class Cause(StrEnum):
     NOT_NEEDED = "not needed"
     RESTS = "it may rest"
     CONDENSED = "it may rest once its tasks have ended"
+    MOVED = "it may rest once its tasks run elsewhere"
     DRAINED = "an administrator drained it"
     NOT_GRANTED = "its provider did not make it"
     NO_CAPACITY = "its provider has no capacity"
@@ -69,6 +70,8 @@ class Owned:
             pool=self.pool,
             is_kept=self.is_kept,
             failed_at=self.since if self.cause.is_boot_failure else None,
+            has_machine=bool(self.machine),
+            is_drained=self.cause is Cause.DRAINED,
         )
 
 
@@ -121,8 +124,16 @@ class World:
     machines: Mapping[str, tuple[Machine, ...]]  # by pool, as its provider listed them whole
     hosts: Mapping[str, HostSeen] = field(default_factory=dict)  # the cell's, by short name
     pools: frozenset[str] = frozenset()  # those that are configured
+    providers: Mapping[str, str] = field(default_factory=dict)  # their names, by pool
     switched: frozenset[str] = frozenset()  # of hosts that are switched on and off, never made
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by host, as the cell has it
+    unlisted: Mapping[str, datetime] = field(default_factory=dict)  # nodes, since when they are
+    is_unready: bool = False  # too many hosts are silent: none is taken out for it
+    addresses: Mapping[str, str] = field(default_factory=dict)  # of strangers named as hosts, here
+
+    def machine_key(self, pool: str, machine: str) -> tuple[str, str]:
+        """Return what tells a machine from all others: an id is unique within its provider."""
+        return self.providers.get(pool) or pool, machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,7 @@ class Situation:
     )  # slots; without: as many as ever
     failed: Mapping[str, datetime] = field(default_factory=dict)  # pools that had no capacity
     spent: float = 0.0  # this month
+    standby: tuple[str, ...] | None = None  # hosts that may be woken, in their order; None: untold
     local: datetime | None = None  # the moment in the zone where the site is; None: it is now's
 
     @property
@@ -98,12 +99,14 @@ class Refusal(Enum):
     ENVIRONMENT_FULL = "parallel environment {name} has {has} slots left, it takes {wanted}"
     CAPPED = "as many of its tasks run as may run at once"
     BEST_EFFORT = "it is best-effort"
+    CAMPAIGN = "it is a campaign's, which takes what others leave"
     NO_QUEUE = "no new node would be in a queue that it may use ({wanted})"
     TOO_WIDE = "it wants {wanted} slots on one host, a new node has {has}"
     TOO_MUCH = "it wants {wanted} of {name} on one host, a new node has {has}"
     NO_VALUE = "it asks for {name}={wanted}, which no new node is known to have"
     TOO_SPREAD = "it wants more nodes together than a pool gives"
     KEPT = "it is to be kept"
+    UNREACHABLE = "its pool has no provider, or that gave no list"
     NEEDED = "waiting tasks need it, or it is spare"
     IDLE_BRIEFLY = "it has been idle for {has} s, not yet {wanted}"
     PAID = "{has} s of it are paid for"
@@ -147,6 +150,12 @@ class Figures:
     elsewhere_s: float = 0.0
     boot_s: float = 0.0
     price: float = 0.0  # of a new node, an hour
+    failed: int = 0  # of the nodes: they are of no use, and their machines are still there
+
+    @property
+    def useful(self) -> int:
+        """How many nodes there are for tasks, now or soon: the least is of those."""
+        return self.nodes - self.failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,5 +167,6 @@ class Plan:
     add: int = 0
     pool: str = ""  # where the new nodes come from
     groups: tuple[str, ...] = ()  # in which each of them is to be, of a pool that has some
+    wake: tuple[str, ...] | None = None  # hosts on standby; None: as many as are to be added
     remove: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()

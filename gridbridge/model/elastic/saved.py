@@ -1,4 +1,4 @@
-"""What a round looks at, as it was printed, and what no program of Grid Engine's tells."""
+"""What a round looks at, as it was printed, and what no program of a batch system tells."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,9 +11,10 @@ from gridbridge.model.elastic.nodes import Node
 class Documents:
     """What a cell's programs printed, in the zone of the moment that is kept with it."""
 
-    qstat: bytes  # qstat -u '*' -xml -f -r
-    qhost: bytes  # qhost -xml, which may have -F
+    qstat: bytes = b""  # qstat -u '*' -xml -f -r
+    qhost: bytes = b""  # qhost -xml, which may have -F
     qconf: bytes = b""  # a table in JSON of what qconf and other calls print; empty: nobody asked
+    oar: bytes = b""  # of an OAR server, which has none of those: oarnodes -J, oarstat -f -J
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

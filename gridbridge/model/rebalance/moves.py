@@ -34,6 +34,14 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What is left of a plan when it is to be done."""
+
+    moves: tuple[Move, ...] = ()
+    dropped: tuple[Rejected, ...] = ()  # they don't hold any more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
     """A plan: nothing in it is done yet, and each move is checked again before it is."""
 

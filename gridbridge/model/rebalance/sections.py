@@ -42,6 +42,9 @@ class Rebalance:
     full_free_bytes: int = setting(
         10 * GB, "a host that has no more free is full: copies leave it", "bytes", 0, 10**18
     )
+    least_wait_s: float = setting(
+        60.0, "a task that waits at its host for less is left alone", "s", 0, 86400
+    )
     active_s: float = setting(
         86400.0, "a job counts as active when it ran so lately", "s", 0, 31536000
     )
@@ -65,4 +68,10 @@ class Rebalance:
     )
     moves_from_full: int = setting(
         2, "the most copies on their way from hosts with a full disk at once", "copies", 1, 100000
+    )
+    copies_at_once: int = setting(
+        4, "the most copies of datasets that a round has on their way at once", "copies", 1, 1000
+    )
+    verify_every_s: float = setting(
+        86400.0, "a round reads replicas again that were read last before so long", "s", 0, 31536000
     )

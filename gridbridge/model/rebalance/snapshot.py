@@ -27,7 +27,17 @@ class TaskState(StrEnum):
     WAITING = "waiting"
     RUNNING = "running"
     MOVING = "moving"
+    BUSY = "busy"  # its owner works on it
+    STAYING = "staying"  # it is held, or has not waited for long
     UNKNOWN = "unknown"
+
+
+class Stays(StrEnum):
+    """Why a task that is STAYING does."""
+
+    HELD = "held"  # or it has not waited for long
+    DROPPED = "dropped"  # it was to be moved a short time ago, and could not be
+    RECALLED = "recalled"  # as often as its queue allows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +54,8 @@ class Host:
     slots: int = 1
     mean_active: float = 0.0  # share of its slots that were used of late, 0 to 1
     zone: str = ""  # copies of a task are kept in different ones, as far as there are enough
+    is_shared: bool = False  # with other files: more of it is used than its copies take
+    room: int | None = None  # slots that more tasks could take there; None: they don't matter
 
     @property
     def free_bytes(self) -> int:
@@ -66,6 +78,9 @@ class Job:
     replicas: int = 0  # wished for, besides the live copy
     last_run: datetime | None = None
     max_per_host: int | None = None  # copies of its tasks
+    hosts: frozenset[str] | None = None  # where its tasks may go; None: anywhere
+    owner: str = ""  # of what is repaired or leaves a host each owner has a turn
+    spare: int = 0  # copies beyond what its owner wishes for: none of them is carried elsewhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +93,10 @@ class Task:
     state: TaskState = TaskState.WAITING
     live: str = ""  # the host of its live copy; empty: it has none
     replicas: tuple[str, ...] = ()
+    spoilt: tuple[str, ...] = ()  # hosts with a copy that is not whole, and does not count
+    has_original: bool = False  # it can be copied from there when no copy can be read
+    slots: int = 1  # that it takes where it runs
+    stays: Stays = Stays.HELD  # why, if it is STAYING
 
     @property
     def key(self) -> tuple[str, int]:

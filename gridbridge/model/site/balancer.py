@@ -39,6 +39,7 @@ class BalancerFacts:
     cron: str = ""
     has_unit: bool = False  # systemd runs it, and cron need not
     cell: CellRights | None = None  # None: the site's own cluster is not Grid Engine's
+    has_fixed_nodes: bool = False  # its nodes rest and are woken, as OAR's
     may_be_root: bool | None = None  # sudo obeys the line; None: nobody but root is told
     service_may_too: bool | None = None
     last: LastRound | None = None  # None: it never did a round

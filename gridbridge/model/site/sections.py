@@ -17,6 +17,14 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
+class QueueOrder(StrEnum):
+    """By what transfer queues are ordered that would take a job."""
+
+    SEQ_NO = "seq_no"
+    WAIT = "wait"
+    COST = "cost"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """What holds for this machine and its cluster."""
@@ -27,4 +35,5 @@ class Site:
     min_uid: int = setting(1000, "nothing is done as a uid below this one", "", 1, MAX_UID)
     transfer_host: str = setting("", "where login nodes run grid commands, by ssh", form=SSH_PLACE)
     keep_decisions_h: float = setting(168.0, "how long decisions are kept for replay", "h", 0, 8760)
+    queue_order: QueueOrder = setting(QueueOrder.SEQ_NO, "what orders the transfer queues")
     log_level: LogLevel = setting(LogLevel.INFO, "the least important lines that are logged")

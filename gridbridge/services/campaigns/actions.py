@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gridbridge.apply.campaigns import arrays
-from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused
+from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignEnded, CampaignRefused
 from gridbridge.decisions.campaigns.adoption import adopt
 from gridbridge.decisions.campaigns.copies import (
     ByTask,
@@ -16,8 +16,10 @@ from gridbridge.decisions.campaigns.copies import (
     numbered,
     settled,
 )
-from gridbridge.decisions.campaigns.ends import portions
-from gridbridge.decisions.campaigns.failures.blacklist import ROOTS, opened_now
+from gridbridge.decisions.campaigns.ending.portions import portions
+from gridbridge.decisions.campaigns.failures.blacklist import opened_now
+from gridbridge.decisions.campaigns.failures.book import Book
+from gridbridge.decisions.campaigns.failures.events import note_tasks
 from gridbridge.decisions.campaigns.failures.retries import to_run_again
 from gridbridge.errors import AlreadySubmitted, GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import (
@@ -33,7 +35,7 @@ from gridbridge.model.campaigns.campaign import (
     Waiting,
 )
 from gridbridge.model.campaigns.copies import Losers
-from gridbridge.model.campaigns.events import Code, Kind
+from gridbridge.model.campaigns.events import ROOTS, Changes, Code, Kind
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.numbers import MOST
 from gridbridge.model.campaigns.plan import Again, Plan, Tried
@@ -43,7 +45,12 @@ from gridbridge.services.campaigns.acts import Acts
 from gridbridge.services.campaigns.learnt import Learnt
 from gridbridge.services.campaigns.sending.ends import Ends
 from gridbridge.services.campaigns.sending.submissions import Submissions
-from gridbridge.services.campaigns.sending.troubles import OF_SUBMISSION, Troubles, code_of
+from gridbridge.services.campaigns.sending.troubles import (
+    OF_SUBMISSION,
+    Troubles,
+    code_of,
+    in_short,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_copies import CampaignCopies
@@ -112,6 +119,7 @@ class Actions:
         with self._database.transaction():
             self._note_ends(last)
             self._learnt.keep(plan, self._clock.now())
+        self._learnt.keep_in_portions(plan)
 
     def _note_ends(self, plan: Plan) -> None:
         over = last_ends(plan.ended, plan.again)
@@ -185,16 +193,21 @@ class Actions:
         match error:
             case CampaignRefused():
                 self._tell("event=campaign_refused", array, error)
-                (self._try_elsewhere if array.is_of_copies else self._refuse_everywhere)(array)
+                (self._try_elsewhere if array.is_of_copies else self._refuse_everywhere)(
+                    array, error
+                )
+            case CampaignEnded():
+                self._tell("event=ended_before", array, error)
+                self._end_as_before(array)
             case ArrayRefused():
                 self._tell("event=array_refused", array, error)
-                self._try_elsewhere(array)
+                self._try_elsewhere(array, error)
             case AlreadySubmitted():
                 self._tell("event=state_is_older", array, error)
                 self._adopt(array)
             case _:
                 self._tell("event=not_sent", array, error)
-                self._troubles.note(array, code_of(error))
+                self._troubles.note(array, code_of(error), error)
 
     def _is_released(self, array: Array) -> None:
         """Note that an array's tasks may start: what kept its cluster from taking it is over."""
@@ -202,43 +215,50 @@ class Actions:
             self._campaigns.array_is(array, ArrayState.RELEASED)
             self._troubles.close(OF_SUBMISSION, array)
 
-    def _try_elsewhere(self, array: Array) -> None:
+    def _try_elsewhere(self, array: Array, error: GridbridgeError) -> None:
         """Note that none of an array's tasks ran, because its cluster refuses them."""
         with self._database.transaction():
             if not array.is_of_copies:
-                self._troubles.note(array, Code.RUNNER_SUBMIT_ERROR)
+                self._troubles.note(array, Code.RUNNER_SUBMIT_ERROR, error)
             none = self._none_ran(array, Outcome.SETUP_ERROR)
-            self._note_ends(replace(none, again=self._again(array, none.ended)))
+            again, book = self._again(array, none.ended), Book(self._events.open())
+            ended, runs = [(one, array.cluster) for one in none.ended], set(map(_task, again))
+            note_tasks(book, ended, runs, self._clock.now())
+            changes = Changes(events=book.changed)
+            self._note_ends(replace(none, again=again, changes=changes))
 
     def _again(self, array: Array, ended: tuple[Attempt, ...]) -> tuple[Again, ...]:
         """Return which of these tasks run again."""
-        tried = [
-            Tried(
-                campaign=one.campaign,
-                task=one.task,
-                attempt=one.attempt,
-                cluster=array.cluster,
-                outcome=one.outcome,
-            )
-            for one in ended
-        ]
+        tried = [Tried.of(one, array.cluster) for one in ended]
         found = self._campaigns.find(array.campaign)
         assert found  # a campaign that has arrays is kept
         clusters = {} if found.jdl.type is Type.TEST else {found.number: found.jdl.clusters.keys()}
-        again = to_run_again(tried, self._tries.earlier(ended), clusters, self._failures)
-        return numbered(again, self._rivals(array))
+        rivals = self._rivals(array)
+        earlier = self._tries.earlier(ended, rivals)
+        return numbered(to_run_again(tried, earlier, clusters, self._failures), rivals)
 
-    def _refuse_everywhere(self, array: Array) -> None:
+    def _refuse_everywhere(self, array: Array, error: GridbridgeError) -> None:
         """Note that root submits nothing more of a campaign: what waits has failed too."""
         with self._database.transaction():
             self._close(array, Outcome.SETUP_ERROR)
             waiting = self._campaigns.waiting().get(array.campaign, 0)
             self._campaigns.drop_waiting(array.campaign)
             self._campaigns.count(array.campaign, waiting, waiting)
-            if not self._events.find_open(Code.FILE_REFUSED, array.campaign, ""):
-                now = self._clock.now()
-                event = opened_now(Kind.CAMPAIGN, Code.FILE_REFUSED, array.campaign, "", now)
-                self._events.put([event])
+            self._open_once(Code.FILE_REFUSED, array, in_short(error))
+
+    def _end_as_before(self, array: Array) -> None:
+        """End a campaign that had ended before our state file was replaced by an older one."""
+        with self._database.transaction():
+            self._close(array, Outcome.CANCELLED)
+            self._campaigns.drop_waiting(array.campaign)
+            self._campaigns.is_now(array.campaign, CampaignState.CANCELLED, self._clock.now())
+            self._open_once(Code.RESTORED, array)
+
+    def _open_once(self, code: Code, array: Array, why: str = "") -> None:
+        """Open an event of an array's campaign, unless one is open."""
+        now = self._clock.now()
+        event = opened_now(Kind.CAMPAIGN, code, array.campaign, "", now)
+        self._events.open_once(replace(event, why=why))
 
     def _adopt(self, array: Array) -> None:
         """Take over what root's ledger knows of a campaign; the next cycle goes on from there."""
@@ -286,6 +306,10 @@ def _by_campaign(again: Iterable[Again]) -> dict[int, list[Again]]:
     return found
 
 
+def _task(one: Again) -> tuple[int, int]:
+    return one.campaign, one.task
+
+
 def _waiting(ended: Again) -> Waiting:
     """Return a task as it waits for its next attempt."""
     return Waiting(
@@ -294,4 +318,5 @@ def _waiting(ended: Again) -> Waiting:
         attempt=ended.attempt + 1,
         priority=PRIORITIES.get(ended.outcome, USUAL),
         avoid=ended.avoid,
+        never=ended.never,
     )

@@ -1,18 +1,19 @@
 """What is asked of clusters: how they are, all at once, and then about single arrays."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import groupby
+from typing import TypeVar
 
 from gridbridge.apply.adapters import adapter_of, status_of
+from gridbridge.apply.campaigns.asked import account_of, ours_alone
 from gridbridge.apply.clusters import away
 from gridbridge.batch.abilities import TellsArrayEnds
+from gridbridge.decisions.campaigns.ending.judge import Ends
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array
-from gridbridge.model.campaigns.names import ArrayId, released_name
-from gridbridge.model.job import AskedArray, JobEnd
+from gridbridge.model.job import AskedArray
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
 from gridbridge.model.snapshot import ClusterSnapshot, Sent
@@ -22,7 +23,7 @@ from gridbridge.state.database import Database
 from gridbridge.state.database.campaigns import sent_to
 from gridbridge.state.database.snapshots import LastAnswer
 
-Ends = Mapping[int, JobEnd | None]  # by place; None: what is told contradicts itself
+Told = TypeVar("Told")
 
 _log = logging.getLogger(__name__)
 
@@ -91,31 +92,12 @@ def _found(where: Away, name: str, sent: Sent, queues: tuple[str, ...]) -> Found
         return Found(trouble=str(error) or "no answer")
 
 
-def ours_alone(policy: Policy, seen: ClusterSnapshot, arrays: Iterable[Array]) -> ClusterSnapshot:
-    """Leave out the jobs of others that have the numbers of our arrays: a new cell counts anew."""
-    names = {
-        one.job_id: (_account(policy, one), released_name(one.campaign))
-        for one in arrays
-        if one.cluster == seen.cluster
-    }
-    jobs = {
-        number: ours
-        for number, rows in seen.jobs.items()
-        if (ours := tuple(row for row in rows if row.name in names.get(number, (row.name,))))
-    }
-    return replace(seen, jobs=jobs)
-
-
 def ends_of(policy: Policy, asked: Mapping[Array, Sequence[int]]) -> dict[Array, Ends]:
     """Return what clusters tell of ends at some places of arrays, by one question to each.
 
     An array of which a cluster tells nothing now is left out: that is no end.
     """
-    arrays = sorted(asked, key=lambda one: one.cluster)
-    by_cluster = [[*some] for _, some in groupby(arrays, key=lambda one: one.cluster)]
-    with ThreadPoolExecutor(max_workers=max(1, len(by_cluster))) as threads:
-        told = threads.map(lambda some: _ends_at(policy, some, asked), by_cluster)
-        return {array: ends for each in told for array, ends in each.items()}
+    return _of_each_cluster(asked, lambda some: _ends_at(policy, some, asked))
 
 
 def _ends_at(
@@ -124,7 +106,7 @@ def _ends_at(
     """Return the same of arrays at one cluster."""
     system, where = _told_by(policy, arrays[0])
     questions = [
-        AskedArray(job_id=one.job_id, account=_account(policy, one), places=asked[one])
+        AskedArray(job_id=one.job_id, account=account_of(policy, one), places=asked[one])
         for one in arrays
     ]
     try:
@@ -132,20 +114,37 @@ def _ends_at(
     except GridbridgeError as error:
         _tell_none(arrays[0], error)
         return {}
-    return {one: told.get(_account(policy, one), {}) for one in arrays}
+    return {one: told.get(account_of(policy, one), {}) for one in arrays}
 
 
-def lives(policy: Policy, array: Array) -> frozenset[int] | None:
-    """Return the places of an array that surely live, None where none does (TellsArrayEnds).
+def living_of(policy: Policy, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
+    """Return the places that surely live, of the arrays that live, by a question a cluster.
 
-    While the cluster does not tell, all of them may.
+    While a cluster does not tell, all of them may (TellsArrayEnds).
     """
-    system, where = _told_by(policy, array)
+    return _of_each_cluster(arrays, lambda some: _living_at(policy, some))
+
+
+def _living_at(policy: Policy, arrays: Sequence[Array]) -> dict[Array, frozenset[int]]:
+    system, where = _told_by(policy, arrays[0])
+    names = {one.job_id: account_of(policy, one) for one in arrays}
     try:
-        return system.array_lives(where, array.job_id, _account(policy, array))
+        told = system.living_of(where, names)
     except GridbridgeError as error:
-        _tell_none(array, error)
-        return frozenset(range(1, array.size + 1))
+        _tell_none(arrays[0], error)
+        return {one: frozenset(range(1, one.size + 1)) for one in arrays}
+    return {one: told[one.job_id] for one in arrays if one.job_id in told}
+
+
+def _of_each_cluster(
+    arrays: Iterable[Array], ask: Callable[[Sequence[Array]], Mapping[Array, Told]]
+) -> dict[Array, Told]:
+    """Ask about the arrays of each cluster, all clusters at once, and return what they say."""
+    every = sorted(arrays, key=lambda one: one.cluster)
+    by_cluster = [[*some] for _, some in groupby(every, key=lambda one: one.cluster)]
+    with ThreadPoolExecutor(max_workers=max(1, len(by_cluster))) as threads:
+        told = threads.map(ask, by_cluster)
+        return {array: one for each in told for array, one in each.items()}
 
 
 def _told_by(policy: Policy, array: Array) -> tuple[TellsArrayEnds[Away], Away]:
@@ -158,7 +157,3 @@ def _told_by(policy: Policy, array: Array) -> tuple[TellsArrayEnds[Away], Away]:
 
 def _tell_none(array: Array, error: GridbridgeError) -> None:
     _log.warning("event=no_ends cluster=%s why=%r", array.cluster, str(error))
-
-
-def _account(policy: Policy, array: Array) -> str:
-    return str(ArrayId(policy.site.cluster, array.campaign, array.number))

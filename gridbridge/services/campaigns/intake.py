@@ -15,18 +15,20 @@ from gridbridge.config.brought.jdl_ranges import out_of_range
 from gridbridge.config.brought.jdl_values import MOST_TASKS
 from gridbridge.decisions.campaigns import admission as rules
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
+from gridbridge.decisions.campaigns.failures.leaps import ahead
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.campaigns.admission import Candidate, Rule
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState
-from gridbridge.model.campaigns.events import Code, Kind
+from gridbridge.model.campaigns.events import ROOTS, Code, Kind
 from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.campaigns.request import Verb
 from gridbridge.model.campaigns.sections import Notifications, Runner
-from gridbridge.model.places import CAMPAIGNS, PUBLISHED
+from gridbridge.model.places import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
+from gridbridge.services.campaigns.nikita.watch import Watch
 from gridbridge.services.campaigns.parts.intake import ANOTHER, PartIntake
-from gridbridge.services.campaigns.requests import Do, Requests, answer
+from gridbridge.services.campaigns.requests import Begin, Do, Requests, answer, untold
 from gridbridge.services.campaigns.subscribing import Subscribing
-from gridbridge.services.journal import decode
+from gridbridge.services.encoding import decode
 from gridbridge.shell import files, host
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files, publishing
@@ -37,6 +39,7 @@ from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaigns import Campaigns
 
 KEPT = timedelta(days=30)  # files of ended campaigns: their tasks may be tried again
+PURGED_AT_ONCE = 500  # campaigns in a sweep: a cycle shall not take minutes
 ANSWERS_KEPT = timedelta(days=1)
 NO_WISHES = Notifications()
 USUAL = Runner()
@@ -58,12 +61,14 @@ class Intake:
         rules: Callable[[], tuple[Rule, ...]] = admission.load,
         notifications: Notifications = NO_WISHES,
         limits: Runner = USUAL,
+        begin: Begin = untold,
+        watched: str = RUNNER_CLOCKS,
     ) -> None:
         self._database = database
         self._campaigns = Campaigns(database)
         self._events = CampaignEvents(database)
         self._given = Given(folder)
-        self._requests = Requests(database, clock, folder, published)
+        self._requests = Requests(database, clock, folder, published, begin=begin)
         subscribing = Subscribing(database, clock, notifications, folder)
         self._does: dict[Verb, Do] = dict.fromkeys(Requests.VERBS, self._requests.do)
         self._does |= dict.fromkeys(Subscribing.VERBS, subscribing.do)
@@ -74,6 +79,7 @@ class Intake:
         self._folder = folder
         self._published = published
         self._rules = rules
+        self._watch = Watch(clock, watched)
         self._waiting: set[str] = set()  # tokens of what was told once
 
     def take(self) -> int:
@@ -102,9 +108,9 @@ class Intake:
             _log.exception("event=not_taken token=%s", token)
             campaign_files.drop(token, self._folder)
 
-    def untaken(self) -> int:
-        """Return how many files `take` would find."""
-        return len(campaign_files.waiting(campaign_files.names(self._folder), self._folder))
+    def untaken(self) -> list[str]:
+        """Return the names of the files that `take` would find."""
+        return campaign_files.waiting(campaign_files.names(self._folder), self._folder)
 
     def _answer(self, listed: list[str]) -> int:
         answered = 0
@@ -147,17 +153,29 @@ class Intake:
     def _is_restored(self, campaign: int) -> None:
         """Pause a campaign of which our state file knew too little."""
         self._campaigns.is_now(campaign, CampaignState.PAUSED)
-        if not self._events.find_open(Code.RESTORED, campaign, ""):
-            now = self._clock.now()
-            self._events.put([opened_now(Kind.CAMPAIGN, Code.RESTORED, campaign, "", now)])
+        now = self._clock.now()
+        self._events.open_once(opened_now(Kind.CAMPAIGN, Code.RESTORED, campaign, "", now))
 
     def sweep(self) -> None:
-        """Remove the files of campaigns that ended long ago, and old answers; forget old events."""
+        """Remove the files of campaigns that ended long ago, and old answers; forget old events.
+
+        Old requests and campaigns are forgotten, too. What such a campaign left open closes:
+        without its files nothing of it can run again. Where something of it is still to be deleted
+        its events last, so that nobody is told each time. While the clock is known to have been set
+        forward all of this is kept for longer.
+        """
         now = self._clock.now()
         publishing.sweep(campaign_files.answer_path("", self._published), now - ANSWERS_KEPT)
-        for number in self._campaigns.ended_before(now - KEPT):
+        before = now - KEPT - ahead(self._watch.look())
+        self._watch.keep()
+        for number in self._campaigns.ended_before(before):
             campaign_files.purge(number, self._folder)
-        self._events.forget(now - KEPT)
+        self._events.close_of_ended(before, now, but=ROOTS)
+        self._events.forget(before)
+        self._campaigns.forget_done(before)
+        if kept_d := self._limits.keep_campaigns_d:
+            long_ago = before + KEPT - timedelta(days=kept_d)
+            self._requests.purge_ended(long_ago, PURGED_AT_ONCE)
 
     def touched(self) -> tuple[Attempt, ...]:
         """Return the attempts of tasks that owners changed since the last call."""

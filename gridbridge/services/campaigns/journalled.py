@@ -1,20 +1,27 @@
 """The decisions about campaigns, kept with the rows that they looked at, and made again."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from gridbridge.decisions.campaigns import cycle as rules
 from gridbridge.model.campaigns.plan import Plan, Seen
-from gridbridge.services.journal import Entry, decode, encode, telling
+from gridbridge.services.encoding import decode, encode
+from gridbridge.services.journal import Entry, telling
 
 PROGRAM = "runner"
 
 
 def entry(seen: Seen, plan: Plan, now: datetime) -> Entry | None:
-    """Tell a decision with its rows; nothing for one to do nothing."""
+    """Tell a decision with its rows; nothing for one to do nothing.
+
+    What campaigns run is left out: it decides nothing, and a script a cycle would fill the journal.
+    """
     told = rules.sentences(plan)
-    return telling(PROGRAM, now, {"seen": encode(seen)}, told) if told else None
+    campaigns = tuple(replace(one, jdl=one.jdl.outline) for one in seen.campaigns)
+    kept = {"seen": encode(replace(seen, campaigns=campaigns))} if told else {}
+    return telling(PROGRAM, now, kept, told) if told else None
 
 
 def again(kept: Mapping[str, Any]) -> list[str]:

@@ -21,10 +21,7 @@ class Learnt:
         self._missing = MissingTasks(database)
 
     def keep(self, plan: Plan, now: datetime) -> None:
-        """Keep it, in the transaction in which the ends are noted."""
-        self._predictions.keep(plan.predicted)
-        self._missing.note(plan.missed)
-        self._marks.tidy()
+        """Keep how many ended where, in the transaction in which the ends are noted."""
         clusters = clusters_of(plan.arrays)
         counted = Counter(
             (one.campaign, clusters[one.campaign, one.array])
@@ -35,3 +32,13 @@ class Learnt:
             self._predictions.tasks_ended(campaign, cluster, tasks, now)
         for number in plan.finished:
             self._predictions.has_ended(number, now)
+
+    def keep_in_portions(self, plan: Plan) -> None:
+        """Keep, after that, what may be many rows; others write the state file in between.
+
+        What is not kept when we are killed is found anew by the next cycle, and a job ratio
+        stays as it was.
+        """
+        self._predictions.keep(plan.predicted)
+        self._missing.note(plan.missed)
+        self._marks.tidy()

@@ -1,7 +1,7 @@
 """What the clusters' answers say of room, and of our tasks there, in numbers."""
 
 from collections.abc import Iterable, Mapping, Set
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import groupby
 from math import inf, isfinite
 
@@ -12,7 +12,8 @@ from gridbridge.model.job import ArrayLimits
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 
-SETTLED = timedelta(seconds=20)  # the longest that OAR took to start a task that had room
+USUAL = CampaignsAt()
+NOT_SAID: Mapping[str, CampaignsAt] = {}
 
 Answers = Mapping[str, ClusterSnapshot]
 Besides = Set[tuple[int, int, int]]
@@ -34,15 +35,17 @@ def room(
     answers: Answers,
     stress: Mapping[str, float],
     limits: Mapping[str, ArrayLimits],
+    drained: Set[str] = frozenset(),
 ) -> dict[str, Room]:
     """Return what each cluster that answered has, and how campaigns use it."""
-    used = {name: policy.campaigns.get(name, CampaignsAt()) for name in answers}
+    used = {name: policy.campaigns.get(name, USUAL) for name in answers}
     return {
         name: Room(
             free_slots=seen.free_slots,
             besteffort_slots=seen.besteffort_slots,
             max_slots=max_slots(seen),
-            **_usage(seen),
+            slots=seen.batch_slots,
+            used=seen.used_batch_slots,
             law=used[name].predictor,
             flood_rate=used[name].flood_rate,
             is_stressed=stress.get(name, -inf) >= used[name].stress_limit,
@@ -50,21 +53,9 @@ def room(
             stress_limit=used[name].stress_limit,
             affinity=used[name].affinity,
             limits=limits.get(name, NO_LIMITS),
+            is_drained=name in drained,
         )
         for name, seen in answers.items()
-    }
-
-
-def _usage(seen: ClusterSnapshot) -> dict[str, int]:
-    """Return its slots for ordinary jobs, and how many of them are used."""
-    queues = [
-        one
-        for one in seen.queues
-        if one.takes_batch and not one.sends_away and not one.is_besteffort
-    ]
-    return {
-        "slots": sum(one.slots_total for one in queues),
-        "used": sum(one.slots_used for one in queues),
     }
 
 
@@ -85,14 +76,17 @@ def listed_places(array: Array, seen: ClusterSnapshot) -> frozenset[int]:
     return frozenset(place for row in rows for some in row.tasks or (whole,) for place in some)
 
 
-def there(arrays: Iterable[Array], answers: Answers, now: datetime) -> tuple[There, ...]:
-    """Count our listed tasks by campaign and cluster."""
+def there(
+    arrays: Iterable[Array],
+    answers: Answers,
+    now: datetime,
+    used: Mapping[str, CampaignsAt] = NOT_SAID,
+) -> tuple[There, ...]:
+    """Count our listed tasks by campaign and cluster; `used` says how campaigns use those."""
     by_pair = sorted(arrays, key=lambda one: (one.campaign, one.cluster))
     counted = (
-        _count(campaign, cluster, tuple(some), answers[cluster], now)
-        for (campaign, cluster), some in groupby(
-            by_pair, key=lambda one: (one.campaign, one.cluster)
-        )
+        _count(tuple(some), answers[cluster], now, used.get(cluster, USUAL).start_s)
+        for (_, cluster), some in groupby(by_pair, key=lambda one: (one.campaign, one.cluster))
     )
     return tuple(one for one in counted if one.listed)
 
@@ -119,17 +113,20 @@ def elapsed(
 
 
 def _count(
-    campaign: int, cluster: str, arrays: tuple[Array, ...], seen: ClusterSnapshot, now: datetime
+    arrays: tuple[Array, ...], seen: ClusterSnapshot, now: datetime, start_s: float
 ) -> There:
+    """Count the tasks of a campaign's arrays at one cluster."""
     rows = [(array, row) for array in arrays for row in seen.jobs.get(array.job_id, ())]
     waiting = [(array, row) for array, row in rows if row.state.is_waiting]
     running = [row for _, row in rows if row.state.has_begun]
     return There(
-        campaign=campaign,
-        cluster=cluster,
+        campaign=arrays[0].campaign,
+        cluster=arrays[0].cluster,
         waiting=_tasks(row for _, row in waiting),
         listed=_tasks(row for _, row in rows),
-        fresh=_tasks(row for array, row in waiting if now - array.intended_at < SETTLED),
+        fresh=_tasks(
+            row for array, row in waiting if (now - array.intended_at).total_seconds() < start_s
+        ),
         slots=sum(row.slots for row in running) / len(running) if running else 0.0,
     )
 

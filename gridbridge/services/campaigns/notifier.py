@@ -74,7 +74,8 @@ class Notifier:
     def look(self) -> None:
         """Note what was told, and tell what is new; wait for neither long."""
         self._note(0.0)
-        known, now = self._subscriptions.all(), self._clock.now()
+        now = self._clock.now()
+        known = [self._set_back(one, now) for one in self._subscriptions.all()]
         free = [one for one in known if one.number not in self._sendings]
         if not free:
             return
@@ -86,6 +87,13 @@ class Notifier:
             if one.number not in told and now - one.told_until > STALE:
                 self._subscriptions.note(replace(one, told_until=now))
         self._note(PATIENCE_S)
+
+    def _set_back(self, one: Subscription, now: datetime) -> Subscription:
+        """Keep no moment of a clock that was ahead: nobody would be told until it comes."""
+        found = rules.set_back(one, now, self._policy)
+        if found != one:
+            self._subscriptions.note(found)
+        return found
 
     def _happened(self, since: datetime) -> list[Happened]:
         found = []

@@ -2,10 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
 
 from gridbridge.decisions.campaigns import why
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome
 from gridbridge.model.campaigns.events import Code, Event
+from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.plan import Plan, Seen
 from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
@@ -16,6 +18,7 @@ from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaigns_shown, tasks_shown
 from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.tasks_shown import A_FILE
@@ -35,17 +38,24 @@ class Publication:
         self._campaigns = campaigns
         self._forecasts = forecasts
         self._tasks = CampaignTasks(database)
+        self._events = CampaignEvents(database)
         self._clock = clock
         self._folder = folder
+        self._outlines: dict[int, Jdl] = {}  # of all campaigns, so that each is read once
+        self._begun: set[int] = set()  # campaigns whose tasks we may be touching
         self._killed: set[int] = set()  # campaigns whose tasks may be shown as they were
 
     def show(self, opened: Iterable[Event]) -> None:
         """Show all campaigns, with how many of these events they have."""
         waiting, left = self._campaigns.waiting(), self._left()
-        events = _counted(opened, left)
+        events, sinks = _counted(opened, left), self._sinks()
         shown = (
-            _shown(one, waiting.get(one.number, 0), events[one.number], left.get(one.number, set()))
-            for one in self._campaigns.all()
+            replace(
+                _shown(one, events[one.number], left.get(one.number, set())),
+                waiting=waiting.get(one.number, 0),
+                sinks=tuple(sinks.get(one.number, ())),
+            )
+            for one in self._campaigns.outlined(self._outlines)
             if one.state is not CampaignState.PURGED
         )
         whole = ShownCampaigns(
@@ -54,6 +64,13 @@ class Publication:
             errors=self._forecasts.errors(),
         )
         campaigns_shown.put(whole, self._folder)
+
+    def _sinks(self) -> dict[int, list[str]]:
+        """Return the clusters that were sinks of each campaign, and not trusted since."""
+        found: dict[int, list[str]] = {}
+        for campaign, cluster in self._events.sinks():
+            found.setdefault(campaign, []).append(cluster)
+        return found
 
     def _left(self) -> dict[int, set[str]]:
         """Return at which clusters each campaign has arrays of which a task may live."""
@@ -66,7 +83,16 @@ class Publication:
         """Show what a cycle looked at, and why it did what it did."""
         free = {name: room.free_slots for name, room in seen.room.items()}
         told = why.reasons(seen, plan)
-        cycle = ShownCycle(at=self._clock.now(), free_slots=free, reasons=told)
+        stressed = tuple(name for name, room in seen.room.items() if room.is_stressed)
+        now = self._clock.now()
+        for_besteffort = {name: room.free(is_besteffort=True) for name, room in seen.room.items()}
+        cycle = ShownCycle(
+            at=now,
+            free_slots=free,
+            besteffort_slots=for_besteffort,
+            reasons=told,
+            stressed=stressed,
+        )
         campaigns_shown.put(cycle, self._folder)
 
     def begin(self, campaigns: Iterable[int]) -> None:
@@ -74,30 +100,38 @@ class Publication:
 
         What a cycle before us began and did not end was killed: those tasks are all shown anew.
         """
-        self._killed |= tasks_shown.touching(self._folder)
-        tasks_shown.touch({*campaigns, *self._killed}, self._folder)
+        self._killed |= tasks_shown.touching(self._folder) - self._begun
+        self._begun |= {*campaigns}
+        tasks_shown.touch(self._begun | self._killed, self._folder)
 
-    def end(self, attempts: Iterable[Attempt]) -> None:
-        """Show the tasks that a cycle sent or found ended, and note how many of those ended."""
+    def end(self, attempts: Iterable[Attempt], *, are_asked: bool = False) -> None:
+        """Show the tasks that a cycle sent or found ended, and note how many of those ended.
+
+        Where owners asked for what changed, tasks that wait had ended, and are taken back.
+        """
         for campaign in self._killed:
             self._show_whole(campaign)
         self._killed.clear()
-        self._show_touched(attempts)
+        self._begun.clear()
+        self._show_touched(attempts, are_asked=are_asked)
         tasks_shown.touched(self._folder)
 
-    def _show_touched(self, attempts: Iterable[Attempt]) -> None:
+    def _show_touched(self, attempts: Iterable[Attempt], *, are_asked: bool) -> None:
         touched: dict[tuple[int, int], set[int]] = defaultdict(set)
         for one in attempts:
             if is_step(one.task):
                 continue
             of_part = touched[one.campaign, one.task // A_FILE]
             of_part.update(() if one.outcome is Outcome.COPY else (one.task,))
-        ended: dict[int, list[ShownTask]] = defaultdict(list)
+        counts: dict[int, Counter[tuple[str, bool]]] = defaultdict(Counter)
         for (campaign, part), numbers in sorted(touched.items()):
-            shown = self._show_part(campaign, part)
-            ended[campaign] += [one for one in shown if one.number in numbers and one.has_ended]
-        for campaign, tasks in ended.items():
-            self._note_ends(campaign, tasks)
+            shown = [one for one in self._show_part(campaign, part) if one.number in numbers]
+            of = counts[campaign]
+            of.update((one.cluster, one.has_failed) for one in shown if one.has_ended)
+            if are_asked:
+                of.subtract((one.cluster, True) for one in shown if one.is_waiting)
+        for campaign, counted in counts.items():
+            self._note_ends(campaign, counted)
 
     def _show_whole(self, campaign: int) -> None:
         for part in range(self._tasks.last(campaign) // A_FILE + 1):
@@ -109,15 +143,14 @@ class Publication:
         tasks_shown.put(campaign, part, shown, self._folder)
         return shown
 
-    def _note_ends(self, campaign: int, tasks: Iterable[ShownTask]) -> None:
+    def _note_ends(self, campaign: int, counts: Mapping[tuple[str, bool], int]) -> None:
         now = self._clock.now()
-        counts = Counter((one.cluster, one.has_failed) for one in tasks)
         found = (
             Ended(
                 at=now,
                 cluster=name,
-                tasks=counts[name, False] + counts[name, True],
-                failed=counts[name, True],
+                tasks=counts.get((name, False), 0) + counts.get((name, True), 0),
+                failed=counts.get((name, True), 0),
             )
             for name in sorted({name for name, _ in counts})
         )
@@ -135,7 +168,7 @@ def _counted(opened: Iterable[Event], left: Mapping[int, Set[str]]) -> Counter[i
     return found
 
 
-def _shown(one: Campaign, waiting: int, events: int, left: Set[str]) -> ShownCampaign:
+def _shown(one: Campaign, events: int, left: Set[str]) -> ShownCampaign:
     is_cancelled = one.state is CampaignState.CANCELLED
     return ShownCampaign(
         number=one.number,
@@ -148,7 +181,6 @@ def _shown(one: Campaign, waiting: int, events: int, left: Set[str]) -> ShownCam
         tasks=one.tasks,
         ended=one.ended,
         failed=one.failed,
-        waiting=waiting,
         events=events,
         ending_at=tuple(sorted(left)) if is_cancelled else (),
     )

@@ -2,15 +2,19 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import datetime
+from itertools import groupby
 
 from gridbridge.apply.campaigns import arrays
+from gridbridge.decisions.campaigns.ending.portions import PORTION
 from gridbridge.decisions.campaigns.failures.events import CODES
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Waiting
 from gridbridge.model.campaigns.events import Code, Event, Record
+from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.request import Answer, Asked, Verb
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.shell.clock import Clock
@@ -42,6 +46,7 @@ ROOT = 0
 
 _log = logging.getLogger(__name__)
 
+Begin = Callable[[Iterable[int]], None]  # is told whose tasks are touched
 Do = Callable[[Asked], Mapping[int, Answer] | Mapping[str, object]]  # a request; the answer
 
 
@@ -52,6 +57,10 @@ def answer(one: Asked, does: Mapping[Verb, Do], folder: str, published: str) -> 
     campaign_files.answer(one.token, does[one.verb](one), published)
     campaign_files.done(one.token, folder)
     return True
+
+
+def untold(_: Iterable[int]) -> None:
+    """Tell nobody whose tasks are touched."""
 
 
 class Requests:
@@ -66,7 +75,9 @@ class Requests:
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
         take_up: Callable[[int, str], None] = arrays.take_up,
+        begin: Begin = untold,
     ) -> None:
+        self._begin = begin
         self._take_up = take_up
         self._database = database
         self._folder = folder
@@ -83,22 +94,35 @@ class Requests:
     def do(self, asked: Asked) -> Mapping[int, Answer]:
         """Do what is asked about each campaign or event; all of it or nothing is kept.
 
-        Campaigns are purged one by one: their files can't be brought back, and it takes long.
+        Campaigns are purged one by one: their files can't be brought back, and it takes long. Tasks
+        are tried again in portions; what was not done when we were killed is done when it comes up
+        once more.
         """
         act = self._do_event if asked.verb in OF_EVENTS else self._do_campaign
         if asked.uid == ROOT:
             numbers = ",".join(map(str, asked.numbers))
             _log.info("event=by_root verb=%s numbers=%s", asked.verb, numbers)
-        if asked.verb is Verb.RESUBMIT and not self._are_taken_up(asked):
+        if asked.verb is Verb.RESUBMIT and not self._begin_again(asked):
             return dict.fromkeys(asked.numbers, Answer.NOT_TAKEN_UP)
-        is_whole = asked.verb is not Verb.PURGE
+        is_whole = asked.verb not in (Verb.PURGE, Verb.RESUBMIT)
         with self._database.transaction() if is_whole else nullcontext():
             return {number: act(asked, number) for number in asked.numbers}
 
-    def _are_taken_up(self, asked: Asked) -> bool:
-        """Have root let campaigns that have ended go on; False where it does not."""
+    def _begin_again(self, asked: Asked) -> bool:
+        """Begin to try tasks again, where root lets those campaigns go on that have ended.
+
+        Whose tasks are touched is noted first: when we are killed, all of them are shown anew.
+        """
         found = {one.campaign for one in map(self._events.find, asked.numbers) if one}
-        campaigns = filter(None, map(self._campaigns.find, sorted(found)))
+        campaigns = [
+            one
+            for one in map(self._campaigns.find, sorted(found))
+            if one and one.jdl.type is not Type.TEST  # its tasks are not tried again
+        ]
+        self._begin(one.number for one in campaigns)
+        return self._are_taken_up(asked, campaigns)
+
+    def _are_taken_up(self, asked: Asked, campaigns: Iterable[Campaign]) -> bool:
         for one in campaigns:
             is_theirs = asked.uid in (one.uid, *self._rulers)
             if is_theirs and one.state is CampaignState.TERMINATED:
@@ -116,46 +140,59 @@ class Requests:
         return found
 
     def _do_campaign(self, asked: Asked, number: int) -> Answer:
+        """Do it once: a request that was done when we were killed comes again."""
+        if self._campaigns.has_done(asked.token, number):
+            return Answer.DONE
         found = self._campaigns.find(number)
         if not found or found.state is CampaignState.PURGED:
             return Answer.UNKNOWN
         if asked.uid not in (found.uid, *self._rulers):
             return Answer.NOT_THEIRS
         if asked.verb is Verb.PURGE:
-            return self._purge(found)
+            return self._purge(found, asked.token)
+        answer = self._change(found, asked)
+        if answer is Answer.DONE:
+            self._campaigns.note_done(asked.token, number, self._clock.now())
+        return answer
+
+    def _change(self, found: Campaign, asked: Asked) -> Answer:
         if asked.verb is Verb.CANCEL_TASK:
             return self._cancel_task(found, asked.task)
         if asked.verb is Verb.CANCEL and (found.state.is_alive or found.is_winding_up):
-            return self._cancel(found, asked.token)
+            return self._cancel(found)
         state = NEXT.get((found.state, asked.verb))
         if not state:
             return AS_IT_IS[found.state]
-        self._campaigns.is_now(number, state)
+        self._campaigns.is_now(found.number, state)
         return Answer.DONE
 
-    def _cancel(self, found: Campaign, token: str) -> Answer:
-        """Drop what waits; its epilogues are still to run, unless it is cancelled once more.
-
-        A request that was done when we were killed comes again, and is not another one.
-        """
-        if found.is_winding_up and self._campaigns.cancelled_by(found.number) == token:
-            return Answer.DONE
+    def _cancel(self, found: Campaign) -> Answer:
+        """Drop what waits; its epilogues are still to run, unless it is cancelled once more."""
         now = self._clock.now()
         is_over = found.is_winding_up or not found.jdl.has_epilogue
         self._campaigns.is_now(found.number, CampaignState.CANCELLED, now if is_over else None)
-        self._campaigns.is_cancelled_by(found.number, token)
         self._campaigns.drop_waiting(found.number)
         self._events.close(found.number, now)
         return Answer.DONE
 
-    def _purge(self, found: Campaign) -> Answer:
+    def purge_ended(self, before: datetime, most: int) -> None:
+        """Purge so many of the campaigns that ended before a time, the oldest first."""
+        for number in self._campaigns.ended_before(before)[:most]:
+            if found := self._campaigns.find(number):
+                self._purge(found)
+
+    def _purge(self, found: Campaign, token: str = "") -> Answer:
         """Remove what is there of a campaign that has ended, then forget it."""
         if found.number in (one.number for one in self._campaigns.unfinished()):
             return Answer.NOT_ENDED
         campaign_files.purge(found.number, self._folder)
         tasks_shown.remove(found.number, self._published)
         self._events.drop(found.number)
-        self._tasks.purge(found.number)
+        self._tasks.drop_attempts(found.number)
+        with self._database.transaction():
+            self._tasks.purge(found.number)
+            if token:
+                self._campaigns.note_done(token, found.number, self._clock.now())
         return Answer.DONE
 
     def _cancel_task(self, found: Campaign, task: int) -> Answer:
@@ -178,17 +215,35 @@ class Requests:
         if asked.uid not in (campaign.uid if campaign else ROOT, *self._rulers):
             return Answer.NOT_THEIRS
         if event.closed_at:
-            return Answer.CLOSED
+            return self._do_closed(asked, event)
+        if asked.verb is Verb.RESUBMIT and event.code is Code.SINK:
+            return Answer.NOT_AGAIN
         if asked.verb is Verb.RESUBMIT and event.code in GIVEN_UP:
             self._events.put([replace(event, until=self._clock.now())])  # the next cycle obeys
             return Answer.DONE
-        if asked.verb is Verb.RESUBMIT:
-            if campaign and campaign.state is CampaignState.CANCELLED:
-                return Answer.CANCELLED
-            self._try_again(event)
-        self._events.put([replace(event, closed_at=self._clock.now())])
-        self._trust(event)
+        if asked.verb is Verb.RESUBMIT and campaign and (why := _why_not(campaign, event)):
+            return why
+        waits = asked.verb is Verb.RESUBMIT and self._try_again(event)
+        with self._database.transaction():
+            if waits:
+                self._goes_on(event.campaign)
+            self._events.put([replace(event, closed_at=self._clock.now())])
+            self._events.is_closed_by(number, asked.token)
+            self._trust(event)
         return Answer.DONE
+
+    def _do_closed(self, asked: Asked, event: Event) -> Answer:
+        """Trust a sink that something else closed.
+
+        A request that was done when we were killed comes again.
+        """
+        if self._events.closed_by(event.number) == asked.token:
+            return Answer.DONE
+        is_suspect = (event.campaign, event.cluster) in self._events.sinks()
+        if asked.verb is Verb.FIX and event.code is Code.SINK and is_suspect:
+            self._trust(event)
+            return Answer.DONE
+        return Answer.CLOSED
 
     def _trust(self, event: Event) -> None:
         """Begin anew to count what closed a cluster."""
@@ -199,16 +254,44 @@ class Requests:
         record = of[0] if of else Record(campaign=event.campaign, cluster=event.cluster)
         self._events.put_records([replace(record, **TRUSTING[event.code])])  # type: ignore[arg-type]
 
-    def _try_again(self, event: Event) -> None:
-        """Let the tasks wait once more that an event counts, in a campaign that goes on then."""
+    def _try_again(self, event: Event) -> bool:
+        """Let the tasks wait once more that an event counts; say whether there are some.
+
+        What they came to before counts for nothing: their owner has put right what was wrong.
+        """
         outcomes = [outcome for outcome, code in CODES.items() if code is event.code]
-        failed = self._tries.failed(event, outcomes)
-        self._touched += failed
-        last = self._tries.last(event.campaign, [one.task for one in failed])
-        again = (Waiting(first=task, last=task, attempt=n + 1) for task, n in last.items())
-        self._campaigns.wait_again(event.campaign, *again)
-        if failed:
-            self._campaigns.count(event.campaign, -len(failed), -len(failed))
-            campaign = self._campaigns.find(event.campaign)
-            if campaign and campaign.state is CampaignState.TERMINATED:
-                self._campaigns.is_now(event.campaign, CampaignState.IN_TREATMENT)
+        waiting = self._campaigns.waiting_of(event.campaign)
+        after, waits = -1, {task for one in waiting for task in range(one.first, one.last + 1)}
+        while found := self._tries.failed(event, outcomes, after, PORTION):
+            after = found[-1].task
+            failed = [one for one in found if one.task not in waits]
+            last = self._tries.last(event.campaign, [one.task for one in failed])
+            with self._database.transaction():
+                self._tries.judge_anew(event.campaign, [*last])
+                self._campaigns.wait_again(event.campaign, *_in_ranges(last))
+                self._campaigns.count(event.campaign, -len(failed), -len(failed))
+            self._touched += failed
+        return after >= 0
+
+    def _goes_on(self, campaign: int) -> None:
+        """Let a campaign go on that had ended."""
+        found = self._campaigns.find(campaign)
+        if found and found.state is CampaignState.TERMINATED:
+            self._campaigns.is_now(campaign, CampaignState.IN_TREATMENT)
+
+
+def _why_not(campaign: Campaign, event: Event) -> Answer | None:
+    """Say why the tasks that an event counts are not tried again; None where they may be."""
+    if campaign.jdl.type is Type.TEST and event.code in CODES.values():
+        return Answer.ONE_TRY
+    return Answer.CANCELLED if campaign.state is CampaignState.CANCELLED else None
+
+
+def _in_ranges(attempts: Mapping[int, int]) -> Iterator[Waiting]:
+    """Yield what waits once more after the last attempts of these tasks, neighbours together."""
+    alike = groupby(
+        enumerate(sorted(attempts.items())), key=lambda each: (each[1][0] - each[0], each[1][1])
+    )
+    for (_, attempt), some in alike:
+        tasks = [task for _, (task, _) in some]
+        yield Waiting(first=tasks[0], last=tasks[-1], attempt=attempt + 1)

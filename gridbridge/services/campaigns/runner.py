@@ -4,7 +4,7 @@ Updator, metascheduler, campaign schedulers and runner of the CiGri scheduler sp
 its gather, decide and apply.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -26,6 +26,7 @@ from gridbridge.services.campaigns.updator import Updator
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.services.watch import stays
 from gridbridge.shell.clock import Clock
+from gridbridge.state import drains
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_usage import CampaignUsage
 from gridbridge.state.database.campaigns import Campaigns
@@ -33,6 +34,7 @@ from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.predictions import Predictions
 
 SWEEP_S = 3600.0
+TAKING_S = 20.0  # of a cycle: gridsub waits 90 s
 UNTAKEN = "{} that people brought would be taken in first, and is not looked at"
 
 
@@ -45,17 +47,12 @@ class Runner:
         For a dry run it can't be changed.
         """
         keep_connections(policy)
+        if not is_dry:
+            drains.make_folder()
         self._policy = policy
         self._clock = clock
         self.database = Database.open(policy.site.state, is_unchanged=is_dry)
         self.journal = Journal(self.database)
-        self._intake = Intake(
-            self.database,
-            frozenset(policy.clusters),
-            clock,
-            notifications=policy.notifications,
-            limits=policy.runner,
-        )
         self._notifier = Notifier(self.database, policy.notifications, clock)
         campaigns, predictions = Campaigns(self.database), Predictions(self.database)
         self._forecasts = Forecasts(campaigns, predictions, clock, policy.runner.interval_s)
@@ -65,6 +62,14 @@ class Runner:
         learnt, most = Learnt(self.database), policy.runner.max_tasks
         self._actions = Actions(self.database, learnt, clock, policy.failures, most=most)
         self._publication = Publication(self.database, campaigns, self._forecasts, clock)
+        self._intake = Intake(
+            self.database,
+            frozenset(policy.clusters),
+            clock,
+            notifications=policy.notifications,
+            limits=policy.runner,
+            begin=self._publication.begin,
+        )
         self._showing = Showing(policy, self.database, clock)
         if not is_dry:
             self._intake.recover()
@@ -72,16 +77,17 @@ class Runner:
 
     def take_in(self) -> int:
         """Take in new campaigns and what owners ask, and show them; return how many."""
-        if taken := self._intake.take():
+        taken = self._intake.take()
+        if touched := self._intake.touched():  # perhaps by what could not be done whole
+            self._publication.begin(one.campaign for one in touched)
+            self._publication.end(touched, are_asked=True)
+        if taken:
             self._forecasts.forget(self._intake.grown())
-            if touched := self._intake.touched():
-                self._publication.begin(one.campaign for one in touched)
-                self._publication.end(touched)
             self._publication.show(self._showing.show())
         return taken
 
-    def untaken(self) -> int:
-        """Return how many campaigns and requests `take_in` would find."""
+    def untaken(self) -> list[str]:
+        """Return the names of the campaigns and requests that `take_in` would find."""
         return self._intake.untaken()
 
     def gather(self) -> Seen:
@@ -122,6 +128,17 @@ class Runner:
             self.journal.forget(self._clock.now() - kept)
 
 
+def take_all(take: Callable[[], int], left: Callable[[], Sequence[str]], clock: Clock) -> None:
+    """Take in what is left until nothing of that can be, for so long at most.
+
+    Each look takes a few files of each person, so that nobody waits for another's many.
+    """
+    until_s, before = clock.steady_s() + TAKING_S, None
+    while (found := left()) != before and clock.steady_s() < until_s:
+        before = found
+        take()
+
+
 class Daemon:
     """The runner as a program that goes on; it takes campaigns in between its cycles, too."""
 
@@ -140,9 +157,9 @@ class Daemon:
     def open_cycle(self) -> Iterator[Runner]:
         """Begin a cycle."""
         if not self._is_dry:
-            self.runner.take_in()
+            take_all(self.runner.take_in, self.runner.untaken, self._clock)
         elif untaken := self.runner.untaken():
-            print(UNTAKEN.format(untaken))  # noqa: T201 - as the sentence of a dry run
+            print(UNTAKEN.format(len(untaken)))  # noqa: T201 - as the sentence of a dry run
         yield self.runner
 
     def has_news(self) -> bool:

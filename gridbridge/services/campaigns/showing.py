@@ -50,7 +50,8 @@ class Showing:
                 answered_at=seen.at if room else None,
                 slots=room.slots if room else None,
                 used=room.used if room else None,
-                free=room.free_slots if room else None,
+                free=room.free(is_besteffort=True) if room else None,
+                free_for_normal=room.free_slots if room else None,
                 waiting=waiting,
                 running=sum(one.listed for one in there) - waiting,
             )

@@ -4,16 +4,17 @@ Exit status: 0, 1 when another one runs, 2 for a wrong set-up or use.
 """
 
 import argparse
+import logging
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from gridbridge import config
 from gridbridge.apply import as_user
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.services import cycle, process
+from gridbridge.services.configuration import Configuration
 from gridbridge.services.cycle import Daemon
 from gridbridge.shell.account import become
 from gridbridge.shell.clock import Clock
@@ -21,6 +22,8 @@ from gridbridge.shell.life_sign import LifeSign
 from gridbridge.shell.signals import Signals
 
 ANOTHER_RUNS, WRONG = 1, 2
+
+_log = logging.getLogger(__name__)
 
 
 class Make(Protocol):
@@ -54,7 +57,8 @@ def _options(name: str, does: str, every_s: int) -> argparse.ArgumentParser:
 def _run(name: str, lock: str, load: Callable[[], Make], *, is_loop: bool, is_dry: bool) -> None:
     make = load()
     signals, clock = Signals(), Clock()
-    policy = config.load(CONFIG)
+    configuration = Configuration(clock)
+    policy = configuration.policy
     if not policy.is_personal:
         become(policy.site.service_account)
     as_user.reach(policy)
@@ -63,7 +67,54 @@ def _run(name: str, lock: str, load: Callable[[], Make], *, is_loop: bool, is_dr
         cycle.hold(lock, name, ANOTHER_RUNS)
     daemon = make(policy, clock, is_dry=is_dry)
     if is_loop and not is_dry:
-        cycle.run_forever(daemon, signals, LifeSign(lock), clock)
+        lasting = Reloading(daemon, configuration, lambda new: make(new, clock, is_dry=False))
+        cycle.run_forever(lasting, signals, LifeSign(lock), clock, tell)
         return
     with daemon.open_cycle() as program:
         cycle.once(program, print, is_dry=is_dry)
+
+
+def tell(sentence: str) -> None:
+    """Tell in the log what a round does; one that does nothing has no sentence."""
+    _log.info("event=round does=%r", sentence)
+
+
+class Reloading:
+    """A program that begins anew with a gridbridge.toml that was changed, before its next cycle.
+
+    As the poller: a wrong file is logged, and the one before stays in force.
+    """
+
+    def __init__(
+        self,
+        daemon: Daemon[Any, Any],
+        configuration: Configuration,
+        make: Callable[[Policy], Daemon[Any, Any]],
+    ) -> None:
+        self._daemon = daemon
+        self._configuration = configuration
+        self._make = make
+
+    @property
+    def pause_s(self) -> float:
+        """How long it waits between two cycles."""
+        return self._daemon.pause_s
+
+    def open_cycle(self) -> AbstractContextManager[Any]:
+        """Begin a cycle, by the file that is in force now."""
+        if self._configuration.take():
+            self._daemon.release()
+            self._daemon = self._make(self._configuration.policy)
+        return self._daemon.open_cycle()
+
+    def has_news(self) -> bool:
+        """Say whether the next cycle shall come at once."""
+        return self._daemon.has_news()
+
+    def recover(self) -> None:
+        """Take up what is kept."""
+        self._daemon.recover()
+
+    def release(self) -> None:
+        """Give back all that is held."""
+        self._daemon.release()

@@ -5,10 +5,12 @@ from datetime import datetime
 from heapq import nlargest
 
 from gridbridge.decisions.campaigns.copies import ByTask, by_task
+from gridbridge.decisions.campaigns.failures.retries import failed_at
 from gridbridge.decisions.campaigns.schedulers.finalize import is_at_end
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
+    Attempt,
     Campaign,
     CampaignState,
     Outcome,
@@ -80,11 +82,13 @@ class Tails:
         durations = self._campaigns.durations(one.number).values()
         known = {each.number: each for each in arrays}
         late: dict[int, tuple[Live, ...]] = {}
+        attempts: list[Attempt] = []
         for array, places in self._late_places(known.values(), answers, now):
             for attempt in self._tries.pending_at(array, places):
                 of_task = rivals.get((one.number, attempt.task), ())
                 if not is_step(attempt.task) and not _has_won(of_task):
                     every = _attempts(of_task) or ((attempt.attempt, array.number, attempt.place),)
+                    attempts.append(attempt)
                     late[attempt.task] = tuple(
                         _live(attempt.task, number, known[at], place, answers, now)
                         for number, at, place in every
@@ -97,6 +101,7 @@ class Tails:
             sent_s=_sent_s(arrays, now),
             durations_s=tuple(each for some in durations for each in some),
             live=tuple(each for some in all_late for each in some),
+            failed_at=failed_at(self._tries.earlier(attempts, rivals)),
         )
 
     def _late_places(

@@ -5,31 +5,28 @@ neither listed nor accounted for is waited for.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from gridbridge.apply.campaigns import stress
-from gridbridge.decisions.campaigns import ends as rules
 from gridbridge.decisions.campaigns.copies import by_task
-from gridbridge.decisions.campaigns.failures.disputed import given_up
+from gridbridge.decisions.campaigns.ending.judge import Ends, Judge, disputed_of
 from gridbridge.decisions.campaigns.failures.dropped import written_off
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
     Attempt,
     Campaign,
-    CampaignState,
     Outcome,
 )
-from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.plan import Seen, Tried
+from gridbridge.model.campaigns.plan import Seen, Stepped, Tried
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.steps import is_step
-from gridbridge.model.job import JobEnd
+from gridbridge.model.campaigns.wiping import WipedFor
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.services.campaigns.asking import Asking, Ends, ends_of, lives
+from gridbridge.services.campaigns.asking import Asking, ends_of, living_of
 from gridbridge.services.campaigns.listed import (
     elapsed,
     listed_places,
@@ -41,19 +38,19 @@ from gridbridge.services.campaigns.missing import Missing
 from gridbridge.services.campaigns.sending.limits import Limits
 from gridbridge.services.campaigns.tails import Tails, besides
 from gridbridge.shell.clock import Clock
+from gridbridge.state import drains
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_copies import CampaignCopies
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.marks import Marked, Marks
 from gridbridge.state.database.missing import MissingTasks
 from gridbridge.state.database.predictions import Predictions
 
-Judge = Callable[[Array, Mapping[Attempt, float], Ends, bool], tuple[Attempt, ...]]
-UNSEEN = JobEnd()
-NONE = frozenset[Attempt]()
+USUAL_S = 15.0  # until Grid Engine writes a record, unless it is told otherwise
 ARRAYS_AT_ONCE = 20  # one call sends them
+OF_WAITING = (WipedFor.OVERFLOW, WipedFor.WAITED)
 
 _log = logging.getLogger(__name__)
 
@@ -67,10 +64,15 @@ class Look:
     pending: int  # attempts whose ends are not known
     is_listed: bool  # some of it is
 
-    @property
-    def places(self) -> tuple[int, ...]:
-        """The places of all that are missing, in their order."""
-        return tuple(sorted(one.place for one in self.missing))
+    def places(self, least_s: float) -> tuple[int, ...]:
+        """Return the places of all that have been missing for so long, in their order."""
+        return tuple(
+            sorted(one.place for one, missed_s in self.missing.items() if missed_s >= least_s)
+        )
+
+    def at(self, places: Container[int]) -> dict[Attempt, float]:
+        """Return what is missing at some places: nothing is known of what was not asked about."""
+        return {one: missed_s for one, missed_s in self.missing.items() if one.place in places}
 
 
 class Updator:
@@ -114,40 +116,40 @@ class Updator:
         used = {name for one in campaigns for name in one.jdl.clusters}
         used |= {one.cluster for one in arrays}
         answers = self.answers = self._asking.ask(used, arrays, self._policy.poller.interval_s)
-        released = [
-            one for one in arrays if one.state is ArrayState.RELEASED and one.cluster in answers
-        ]
+        released = _released(arrays, answers)
         rivals = self._copies.rivals(one.number for one in campaigns)
         steps = self._tries.steps(campaigns)
-        once = {(one.campaign, one.array) for one in steps}
-        of_tasks = [one for one in released if (one.campaign, one.number) not in once]
+        of_tasks = _of_tasks(released, steps)
         self.elapsed = elapsed(of_tasks, answers, besides(rivals))
         self._missing.begin()
         events, dropped = self._events.open(), frozenset(used - self._policy.clusters.keys())
         lost = [one for one in arrays if one.cluster in written_off(events, dropped)]
-        every, over = self._ended(released, answers, self._judge(campaigns, events))
+        marks = self._marks.all()
+        judge = Judge(campaigns, events, marks, self._policy.runner.forgotten_s)
+        every, over = self._ended(released, answers, judge)
         every, over = (*every, *self._written_off(lost)), (*over, *lost)
         ended = tuple(one for one in every if not is_step(one.task))
-        tests = (one for one in campaigns if one.jdl.type is Type.TEST)
         scripts = self._scripts(campaigns, waiting)
         limits = self._limits.of(wanted_clusters(campaigns, waiting) & answers.keys())
         return Seen(
             campaigns=campaigns,
             waiting=waiting,
+            kept_off=self._campaigns.kept_off(),
             arrays=arrays,
-            room=room(self._policy, answers, stress.ask(scripts), limits),
+            room=room(self._policy, answers, stress.ask(scripts), limits, drains.names()),
             max_tasks=self._policy.runner.max_tasks,
-            there=there(of_tasks, answers, self._clock.now()),
-            tried={one.number: self._tries.tried(one.number) for one in tests},
+            there=there(of_tasks, answers, self._clock.now(), self._policy.campaigns),
+            tried=self._tried(campaigns),
             ended=ended,
             over=over,
             disputed=tuple(self._disputed),
             missed=tuple(self._missing.changed),
             ratios=self._predictions.ratios(one.number for one in campaigns),
+            wiped=_wiped(arrays, marks),
             at=self._clock.now(),
             asked=frozenset(used & self._policy.clusters.keys()),
             dropped=dropped,
-            earlier=self._tries.earlier(ended),
+            earlier=self._tries.earlier(ended, by_task(rivals)),
             events=events,
             records=self._events.records(one.number for one in campaigns),
             failures=self._policy.failures,
@@ -159,6 +161,11 @@ class Updator:
             stepped=tuple(one for one in every if is_step(one.task)),
             last_arrays=self._last_arrays(campaigns),
         )
+
+    def _tried(self, campaigns: Iterable[Campaign]) -> dict[int, frozenset[str]]:
+        """Return the clusters to which tests have sent tasks."""
+        tests = (one.number for one in campaigns if one.jdl.type is Type.TEST)
+        return {number: self._tries.tried(number) for number in tests}
 
     def _last_arrays(self, campaigns: Iterable[Campaign]) -> dict[int, Mapping[str, int]]:
         """Return the last array at each cluster, of campaigns that have epilogues."""
@@ -173,27 +180,55 @@ class Updator:
         return {name: one for name, one in self._policy.campaigns.items() if name in wanted}
 
     def _ended(
-        self,
-        arrays: Iterable[Array],
-        answers: dict[str, ClusterSnapshot],
-        judge: Judge,
+        self, arrays: Iterable[Array], answers: dict[str, ClusterSnapshot], judge: Judge
     ) -> tuple[tuple[Attempt, ...], tuple[Array, ...]]:
         """Return the attempts that have ended, and the arrays that are over by that.
 
         What is listed is not read one by one: most of what was sent is that.
         """
+        looks = [*filter(None, (self._look_at(one, answers[one.cluster]) for one in arrays))]
+        asked = self._asked(looks)
+        told = self._ends(asked)
+        ends = {array: judge.believed(array, found) for array, found in told.items()}
+        missing = {one.array: one.at(asked[one.array]) for one in looks if one.array in ends}
+        living = self._living(
+            array for array, gone in missing.items() if judge.late(gone, ends[array])
+        )
         ended: list[Attempt] = []
         over: list[Array] = []
-        looks = [*filter(None, (self._look_at(one, answers[one.cluster]) for one in arrays))]
-        told = self._ends({look.array: look.places for look in looks if look.missing})
+        self._disputed.clear()
         for look in looks:
-            ends = told.get(look.array) if look.missing else {}
-            is_told = ends is not None
-            found = judge(look.array, look.missing, ends or {}, look.is_listed) if is_told else ()
+            found: tuple[Attempt, ...] = ()
+            if look.array in ends:
+                gone, of = missing[look.array], ends[look.array]
+                self._tell_disputed(look.array.cluster, disputed_of(gone, of))
+                lives = living.get(look.array)
+                found = judge.ended(look.array, gone, of, lives, look.is_listed)
             self._missing.settle(look.missing, found)
             ended += found
             over += [look.array] if len(found) == look.pending else []
         return tuple(ended), tuple(over)
+
+    def _asked(self, looks: Iterable[Look]) -> dict[Array, tuple[int, ...]]:
+        """Return of which places the ends are asked: those whose records are written by now.
+
+        Where a record is forged, the true one is beside it then, and neither is believed.
+        """
+        missing = [look for look in looks if look.missing]
+        within_s = self._told_within_s({look.array.cluster for look in missing})
+        asked = {look.array: look.places(within_s[look.array.cluster]) for look in missing}
+        return {array: places for array, places in asked.items() if places}
+
+    def _told_within_s(self, clusters: Set[str]) -> dict[str, float]:
+        """Return after how long each cluster has told a task's end; the usual where it hides it."""
+        known = self._limits.of(clusters)
+        return {name: known[name].told_within_s if name in known else USUAL_S for name in clusters}
+
+    def _ends(self, asked: Mapping[Array, Sequence[int]]) -> dict[Array, Ends]:
+        return ends_of(self._policy, asked)
+
+    def _living(self, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
+        return living_of(self._policy, arrays)
 
     def _look_at(self, array: Array, seen: ClusterSnapshot) -> Look | None:
         """Return what is missing of an array; None while all of it is listed."""
@@ -211,53 +246,34 @@ class Updator:
             for one in self._campaigns.pending(array):
                 yield replace(one, outcome=Outcome.SITE_FAULT)
 
-    def _judge(self, campaigns: Iterable[Campaign], events: Iterable[Event] = ()) -> Judge:
-        self._disputed.clear()
-        known, lost = {one.number: one for one in campaigns}, given_up(events)
-        marks, forgotten_s = self._marks.all(), self._policy.runner.forgotten_s
-
-        def ended(
-            array: Array,
-            missing: Mapping[Attempt, float],
-            ends: Ends,
-            is_listed: bool,
-        ) -> tuple[Attempt, ...]:
-            campaign = known.get(array.campaign)
-            wish = campaign.jdl.clusters.get(array.cluster) if campaign else None
-            if campaign and campaign.state is CampaignState.CANCELLED:
-                ends = {place: end for place, end in ends.items() if end}  # nobody waits for more
-            if (array.campaign, array.cluster) in lost:
-                ends = {place: end or UNSEEN for place, end in ends.items()}
-            contradicted = (one for one in missing if ends.get(one.place, UNSEEN) is None)
-            self._tell_disputed(array.cluster, contradicted)
-            kept = self._still_known(array, rules.forgotten(missing, ends, forgotten_s), is_listed)
-            left = {one: missed_s for one, missed_s in missing.items() if one not in kept}
-            wiped = marks.get((array.campaign, array.number), {})
-            return rules.ended(left, ends, wish.walltime_s if wish else 0, forgotten_s, wiped)
-
-        return ended
-
-    def _ends(self, asked: Mapping[Array, Sequence[int]]) -> dict[Array, Ends]:
-        return ends_of(self._policy, asked)
-
-    def _still_known(
-        self, array: Array, late: tuple[Attempt, ...], is_listed: bool
-    ) -> frozenset[Attempt]:
-        return rules.still_known(late, lives(self._policy, array), is_listed) if late else NONE
-
     def _tell_disputed(self, cluster: str, attempts: Iterable[Attempt]) -> None:
         """Note the tasks whose records contradict each other: somebody may have forged one."""
         for one in attempts:
-            self._disputed.append(
-                Tried(
-                    campaign=one.campaign,
-                    task=one.task,
-                    attempt=one.attempt,
-                    cluster=cluster,
-                    outcome=one.outcome,
-                )
-            )
+            self._disputed.append(Tried.of(one, cluster))
             if (key := (one.campaign, one.array, one.place)) not in self._told:
                 self._told.add(key)
                 name = f"{one.campaign}.{one.array}"
                 _log.warning("event=disputed array=%s at=%s place=%s", name, cluster, one.place)
+
+
+def _of_tasks(arrays: Iterable[Array], steps: Iterable[Stepped]) -> list[Array]:
+    once = {(one.campaign, one.array) for one in steps}
+    return [one for one in arrays if (one.campaign, one.number) not in once]
+
+
+def _wiped(arrays: Iterable[Array], marks: Marked) -> frozenset[tuple[int, str]]:
+    """Return of which campaigns nikita deletes tasks that waited, and where."""
+    of_waiting = {
+        array
+        for array, marked in marks.items()
+        if any(one.wiped_for in OF_WAITING for one in marked.values())
+    }
+    return frozenset(
+        (one.campaign, one.cluster) for one in arrays if (one.campaign, one.number) in of_waiting
+    )
+
+
+def _released(arrays: Iterable[Array], answers: Container[str]) -> list[Array]:
+    """Return those whose tasks may start, at clusters that answered."""
+    is_released = ArrayState.RELEASED
+    return [one for one in arrays if one.state is is_released and one.cluster in answers]

@@ -7,31 +7,34 @@ next round goes on by what was kept and by what the cell and the providers show.
 import logging
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from gridbridge.apply.elastic import preparing
 from gridbridge.apply.elastic.acts import Acts
 from gridbridge.decisions.elastic import life, mastership
 from gridbridge.decisions.elastic import round as rounds
-from gridbridge.decisions.elastic.demand.hours import price_at
+from gridbridge.decisions.elastic.demand.pools import is_left_out
 from gridbridge.decisions.elastic.life import Patience
+from gridbridge.decisions.elastic.moments import node_by_now
+from gridbridge.decisions.elastic.readiness import is_unready
+from gridbridge.decisions.elastic.spending import spent_since
 from gridbridge.decisions.elastic.supplying import supplied
 from gridbridge.errors import GridbridgeError, NotSeen
 from gridbridge.model.elastic.machines import Machine
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, Owned, World
 from gridbridge.model.elastic.plan import Plan, Situation
-from gridbridge.model.elastic.sections import Balance, Demand, Pool, Squeeze
+from gridbridge.model.elastic.sections import Balance, Demand, Pool, Restriction, Squeeze
 from gridbridge.model.elastic.standby import Marks, Rest
 from gridbridge.model.elastic.told import Told
 from gridbridge.providers.protocol import Provider
-from gridbridge.services.elastic import deciding, journalled, resting
+from gridbridge.services.elastic import deciding, journalled, remembering, resting
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell.clock import Clock
 
 AT_ONCE = 16  # nodes with which something is done side by side
-HOUR_S = 3600.0
 KEPT = timedelta(days=90)  # decisions, as far as there is room for them
 
 _log = logging.getLogger(__name__)
@@ -60,6 +63,7 @@ class Seen:
     situation: Situation
     world: World
     asked: rounds.Asked
+    movable: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by host: tasks' slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +97,10 @@ class Balancer:
         providers: Mapping[str, Provider],
         acts: Acts,
         tags: Callable[[], Mapping[str, tuple[str, ...]]] = dict,
+        address_of: Callable[[str], str] = preparing.address_of,
     ) -> None:
         self._order = order
+        self._address_of = address_of
         self._tags = tags  # of the hosts that are switched on and off
         self._memory = memory
         self._clock = clock
@@ -117,19 +123,51 @@ class Balancer:
     def gather(self) -> Seen:
         """Look at the cell, the providers' lists and what was kept; NotSeen without the cell."""
         cell = self._look()
-        world = self._world(cell)
-        now = cell.now
+        world, asked = self._world(cell), self._memory.asked()
+        self._tell_left_over(world)
+        self._tell_unreachable(world)
+        wished = [rounds.wished_for(one, world, asked) for one in world.kept]
+        known = remembering.remembered(cell, self._memory, self._order.rules, self._order.demand)
         situation = replace(
-            cell,
-            last_change=self._memory.last_change(),
-            nodes=tuple(one.node for one in world.kept),
-            eligible_since=self._memory.eligible(_able(cell), now),
-            failed=rounds.left_out(
-                self._memory.records(), self._order.rules, self._order.demand.retry_s, now
-            ),
-            spent=self._memory.spent(now),
+            known,
+            nodes=tuple(rounds.shown(one, world) for one in wished),
+            failed={**known.failed, **dict.fromkeys(rounds.shut(world), cell.now)},
         )
-        return Seen(situation=situation, world=world, asked=self._memory.asked())
+        if self._order.squeeze is not None and self._order.switched:
+            own, retry_s = self._own(world), self._order.demand.retry_s
+            standby = resting.standby_of(situation, own, retry_s, world.tags)
+            situation = replace(situation, standby=standby)
+        return Seen(
+            situation=situation,
+            world=replace(world, is_unready=is_unready(situation)),
+            asked=asked,
+            movable=self._movable(world),
+        )
+
+    def _tell_left_over(self, world: World) -> None:
+        """Tell of machines that their provider does not end."""
+        for one in life.left_over(world):
+            words = "event=not_destroyed node=%s pool=%s provider=%s machine=%s"
+            pool = self._order.pools.get(one.pool, Pool())
+            _log.warning(words, one.name, one.pool, pool.provider, one.machine)
+
+    def _tell_unreachable(self, world: World) -> None:
+        """Tell of nodes whose pool nobody makes nodes of any more: nothing is done about them."""
+        for one in (node for node in world.kept if node.pool not in self._providers):
+            words = "event=no_provider node=%s pool=%s machine=%s"
+            _log.warning(words, one.name, one.pool, one.machine)
+
+    def _movable(self, world: World) -> Mapping[str, tuple[int, ...]]:
+        """Return the tasks that may be moved; none where nobody wants that, or nobody tells."""
+        squeeze, switched = self._order.squeeze, self._order.switched
+        if squeeze is None or squeeze.restriction is not Restriction.RERUNNABLE:
+            return {}
+        hosts = [one.name for one in world.kept if one.pool in switched and one.idle_since is None]
+        try:
+            return self._acts.membership.movable(hosts) if hosts else {}
+        except GridbridgeError as error:
+            _log.warning("event=no_movable why=%r", str(error))
+            return {}
 
     def _world(self, cell: Situation) -> World:
         """Return all that is known of nodes; the site's own hosts are nodes from the first look."""
@@ -137,15 +175,23 @@ class Balancer:
             now=cell.now,
             cluster=self._order.cluster,
             kept=tuple(
-                one for one in self._memory.nodes.all() if one.pool not in self._order.released
+                node_by_now(one, cell.now)
+                for one in self._memory.nodes.all()
+                if one.pool not in self._order.released
             ),
             machines=self._whole(self._machines()),
             hosts=rounds.hosts_seen(cell),
             pools=frozenset(self._order.pools),
+            providers={name: one.provider for name, one in self._order.pools.items()},
             switched=self._order.switched,
             tags=self._tags() if self._order.switched else {},
         )
-        return replace(world, kept=(*world.kept, *life.own_hosts(world)))
+        world = replace(world, kept=(*world.kept, *life.own_hosts(world)))
+        addresses = {one.name: self._address_of(one.name) for one in life.named_as_hosts(world)}
+        world = replace(world, addresses=addresses)
+        for one in life.other_hosts(world):
+            _log.warning("event=other_host machine=%s name=%s", one.id, one.name)
+        return replace(world, unlisted=life.unlisted(world, self._memory.unlisted()))
 
     def decide(self, seen: Seen) -> RoundPlan:
         """Decide by the policy in force, and by the lives of nodes."""
@@ -154,7 +200,7 @@ class Balancer:
             seen.situation, order.rules, order.demand, order.pools, is_faithful=order.is_faithful
         )
         rest = self._rest(plan, seen)
-        plan = self._possible(resting.without(plan, rest, self._own(seen)), seen)
+        plan = self._possible(resting.without(plan, rest, self._own(seen.world)), seen)
         told = resting.told_too(deciding.told(plan, order.rules, order.demand), rest)
         dues = rounds.dues(seen.world, plan, order.rules, self.patience, seen.asked, rest)
         return RoundPlan(plan=plan, dues=dues, told=told)
@@ -164,14 +210,14 @@ class Balancer:
         order = self._order
         if order.squeeze is None or not order.switched:
             return None
-        marks = Marks(tags=seen.world.tags)
-        situation = resting.only(seen.situation, self._own(seen), order.demand.retry_s)
+        marks = Marks(tags=seen.world.tags, movable=seen.movable)
+        situation = resting.only(seen.situation, self._own(seen.world), order.demand.retry_s)
         return resting.rested(situation, plan, order.rules, order.squeeze, marks)
 
-    def _own(self, seen: Seen) -> Set[str]:
+    def _own(self, world: World) -> Set[str]:
         """Return the names of the hosts that are switched on and off."""
         switched = self._order.switched
-        return {one.name for one in seen.world.kept if one.pool in switched}
+        return {one.name for one in world.kept if one.pool in switched}
 
     def entry(self, seen: Seen, plan: RoundPlan) -> Entry | None:
         """Tell what is done; nothing when that is nothing."""
@@ -180,8 +226,9 @@ class Balancer:
     def apply(self, seen: Seen, plan: RoundPlan) -> None:
         """Keep what is meant, do it side by side, and keep what came of it."""
         with self._memory.database.transaction():
-            self._memory.nodes.replace(_after(seen.world.kept, plan.dues))
-            self._memory.forget_asked(seen.asked)
+            meant = _after(seen.world.kept, plan.dues)
+            self._memory.nodes.replace(meant)
+            self._memory.forget_asked(rounds.taken_up(seen.asked, meant))
         done = self._do(plan.dues)
         after = [one for one in _after(seen.world.kept, done) if one.state is not NodeState.GONE]
         changes = [(one.before, one.node) for one in done]
@@ -239,7 +286,8 @@ class Balancer:
         now, left_out = seen.world.now, seen.situation.failed
         if not plan.pool and not self._order.pools:
             return replace(plan, add=0)  # there is nobody who could
-        silent = {name for name, at in left_out.items() if at == now}  # protected ones
+        retry_s = self._order.demand.retry_s
+        silent = {name for name, at in left_out.items() if is_left_out(at, now, retry_s)}
         usable = set(seen.world.machines) - silent - self._order.switched
         local = seen.situation.local_now
         told = supplied(plan, self._order.pools, usable, seen.world.kept, local)
@@ -256,14 +304,15 @@ class Balancer:
         is_changed: bool,
     ) -> None:
         now = seen.world.now
-        records = rounds.learnt(self._memory.records(), changes, now)
-        changed = now if is_changed else self._memory.last_change()
+        records = rounds.learnt(self._memory.records(now), changes, now)
+        changed = now if is_changed else seen.situation.last_change
         with self._memory.database.transaction():
             self._memory.nodes.replace(one for one in after if one.state is not NodeState.GONE)
             self._memory.keep_records(records)
             self._memory.keep_eligible(seen.situation.eligible_since)
+            self._memory.keep_unlisted(seen.world.unlisted)
             self._forget(now)
-            self._memory.note_round(now, changed, self._spent(seen))
+            self._memory.note_round(now, changed, self._spent(seen, after))
 
     def _forget(self, now: datetime) -> None:
         """Forget old decisions, once an hour."""
@@ -271,20 +320,19 @@ class Balancer:
         if before is None or before.hour != now.hour:
             self.journal.forget(now - KEPT)
 
-    def _spent(self, seen: Seen) -> float:
-        """Return what nodes have cost this month, with what they cost since the last round."""
-        before, now = self._memory.last_round(), seen.world.now
-        passed_s = max(0.0, (now - before).total_seconds()) if before else 0.0
-        cost = sum(
-            price_at(self._order.pools[one.pool], seen.situation.local_now)
-            for one in seen.world.kept
-            if one.machine and one.state.is_there and one.pool in self._order.pools
+    def _spent(self, seen: Seen, after: Sequence[Owned]) -> float:
+        """Return what nodes have cost this month, with what began since the last round."""
+        now, order = seen.world.now, self._order
+        cost = spent_since(
+            self._memory.last_round() or now,
+            now,
+            seen.world.kept,
+            after,
+            order.pools,
+            order.demand.billing_s,
+            seen.situation.local_now,
         )
-        return self._memory.spent(now) + cost * passed_s / HOUR_S
-
-
-def _able(seen: Situation) -> list[int]:
-    return [job for one in seen.cell.waiting if one.can_start for job in one.jobs]
+        return self._memory.spent(now) + cost
 
 
 def _is_turn(due: Due) -> bool:

@@ -6,7 +6,8 @@ from typing import Any
 from gridbridge.decisions.elastic import life
 from gridbridge.decisions.elastic.life import Patience
 from gridbridge.model.elastic.owned import World
-from gridbridge.services.journal import Entry, decode, encode, telling
+from gridbridge.services.encoding import decode, encode
+from gridbridge.services.journal import Entry, telling
 
 PROGRAM = "balance"
 

@@ -10,6 +10,7 @@ from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.places import BALANCE_ENDS, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownCluster
+from gridbridge.services.elastic import remembering
 from gridbridge.state import shown
 from gridbridge.state.elastic import ends, saved
 
@@ -25,7 +26,8 @@ def look(
     Prices and schedules go by the zone of this machine. What the balancer knows of run times, and
     what the poller publishes of other clusters, is taken as far as it can be read.
     """
-    seen = cells.situation(*cells.printed(policy, now), where=policy.site.cluster)
+    printed = cells.printed(policy, now)
+    seen = cells.situation(*printed, where=policy.site.cluster, queue=policy.balance.queue)
     sooner = list(_elsewhere(policy, seen, published))
     return replace(
         seen,
@@ -53,14 +55,25 @@ def _is_open(there: ShownCluster, now: datetime) -> bool:
     return is_known and not there.trouble and there.pending == 0 and bool(there.free_slots)
 
 
-def look_at(folder: str) -> Situation:
+def look_at(folder: str, queue: str = cells.USUAL) -> Situation:
     """Return what a folder tells; NotSeen or ParseError for one that is no whole answer."""
-    return cells.situation(*saved.read(folder), where=folder)
+    return cells.situation(*saved.read(folder), where=folder, queue=queue)
 
 
 def save(policy: Policy, folder: str, now: datetime) -> None:
     """Save what a round looks at now in a folder; NotSeen, or OutputError when it can't be."""
     documents, kept = cells.printed(policy, now)
+    where, queue = policy.site.cluster, policy.balance.queue
+    seen = remembering.filled(cells.situation(documents, kept, where, queue), policy)
+    kept = replace(
+        kept,
+        last_change=seen.last_change,
+        nodes=seen.nodes,
+        eligible_since=seen.eligible_since,
+        runtimes=ends.read(BALANCE_ENDS).runtimes,
+        failed=seen.failed,
+        spent=seen.spent,
+    )
     try:
         saved.write(folder, documents, kept)
     except OSError as error:

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
+from gridbridge.decisions.elastic.moments import record_by_now
 from gridbridge.decisions.elastic.round import Asked
 from gridbridge.model.elastic.owned import PoolRecord
-from gridbridge.services.journal import decode, encode
+from gridbridge.services.encoding import decode, encode
 from gridbridge.state.database import Database
 from gridbridge.state.database.elastic.nodes import Facts, Nodes
 
-POOL, ASKED, WAITING, LAST = "pool.", "asked.", "eligible", "last"
+POOL, ASKED, WAITING, LAST, UNLISTED = "pool.", "asked.", "eligible", "last", "unlisted"
 DRAIN, KEEP, FREE = "drain", "keep", "free"
 
 
@@ -21,9 +22,10 @@ class Memory:
         self.nodes = Nodes(database)
         self._facts = Facts(database)
 
-    def records(self) -> Mapping[str, PoolRecord]:
-        """Return what went wrong with pools of late."""
-        return {pool: decode(one, PoolRecord) for pool, one in self._facts.all(POOL).items()}
+    def records(self, now: datetime | None = None) -> Mapping[str, PoolRecord]:
+        """Return what went wrong with pools of late, nothing of it later than now."""
+        found = {pool: decode(one, PoolRecord) for pool, one in self._facts.all(POOL).items()}
+        return {pool: record_by_now(one, now) if now else one for pool, one in found.items()}
 
     def keep_records(self, records: Mapping[str, PoolRecord]) -> None:
         """Keep it."""
@@ -48,9 +50,20 @@ class Memory:
         self._facts.put(f"{ASKED}{host}", {"wish": wish})
 
     def forget_asked(self, asked: Asked) -> None:
-        """Forget what was taken up."""
-        for host in (*asked.drained, *asked.kept, *asked.freed):
-            self._facts.drop(f"{ASKED}{host}")
+        """Forget what was taken up, unless somebody asks for something else by now."""
+        taken = {DRAIN: asked.drained, KEEP: asked.kept, FREE: asked.freed}
+        for host, wish in self.wishes().items():
+            if host in taken.get(wish, ()):
+                self._facts.drop(f"{ASKED}{host}")
+
+    def unlisted(self) -> Mapping[str, datetime]:
+        """Return since when the machines of nodes are in no list, by the nodes' names."""
+        known = self._facts.all(UNLISTED).get("", {})
+        return {node: datetime.fromisoformat(str(at)) for node, at in known.items()}
+
+    def keep_unlisted(self, unlisted: Mapping[str, datetime]) -> None:
+        """Keep it; nodes that are listed again are forgotten."""
+        self._facts.put(UNLISTED, {node: at.isoformat() for node, at in unlisted.items()})
 
     def last_change(self) -> datetime | None:
         """Return when a node last came or went."""
@@ -80,10 +93,8 @@ class Memory:
     def eligible(self, jobs: Iterable[int], now: datetime) -> Mapping[int, datetime]:
         """Return since when each of these jobs could start: since a round first saw it."""
         known = self._facts.all(WAITING).get("", {})
-        return {
-            job: datetime.fromisoformat(str(known[str(job)])) if str(job) in known else now
-            for job in jobs
-        }
+        moments = {job: datetime.fromisoformat(str(at)) for job, at in known.items()}
+        return {job: min(moments.get(str(job), now), now) for job in jobs}
 
     def keep_eligible(self, eligible: Mapping[int, datetime]) -> None:
         """Keep it; jobs that wait no more are forgotten."""

@@ -2,19 +2,25 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from math import ceil
 from tempfile import TemporaryDirectory
 
-from gridbridge.apply.elastic import tagging
+from gridbridge.apply.adapters import adapter_of
+from gridbridge.apply.clusters import away
+from gridbridge.apply.elastic import oar_nodes, tagging
 from gridbridge.apply.elastic.acts import Acts
 from gridbridge.apply.elastic.membership import membership_of
-from gridbridge.decisions.elastic.shown import Done
+from gridbridge.decisions.elastic import mastership
+from gridbridge.decisions.elastic.demand.hours import hourly
+from gridbridge.decisions.elastic.shown import Done, counted
 from gridbridge.errors import ConfigError, NotSeen
-from gridbridge.model.elastic.owned import Cause
-from gridbridge.model.elastic.sections import Balance, Demand
+from gridbridge.model.elastic.machines import MASTER_TAG
+from gridbridge.model.elastic.owned import Cause, Due
+from gridbridge.model.elastic.sections import Balance, Demand, Pool
 from gridbridge.model.places import (
     BALANCE_ACCOUNT,
     BALANCE_ENDS,
@@ -27,12 +33,12 @@ from gridbridge.model.policy import Policy
 from gridbridge.providers import registry
 from gridbridge.services import cycle, process
 from gridbridge.services.elastic import looking, published, seeing
-from gridbridge.services.elastic.acting import Balancer, Order, RoundPlan, Seen
+from gridbridge.services.elastic.acting import AT_ONCE, Balancer, Order, RoundPlan, Seen
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.services.elastic.seeing import Seeing
 from gridbridge.shell.account import become
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.life_sign import LifeSign
+from gridbridge.shell.life_sign import BEGIN_S, LifeSign
 from gridbridge.shell.signals import Signals
 from gridbridge.state.database import Database
 
@@ -62,6 +68,7 @@ class Rounded:
 
     seen: Seen
     plan: RoundPlan
+    done: tuple[Due, ...] = ()  # what was due, with each node as it is then
 
 
 def require_fit(wanted: Wanted) -> None:
@@ -69,12 +76,22 @@ def require_fit(wanted: Wanted) -> None:
     if not wanted.rules.max_nodes:
         raise ConfigError((f"{CONFIG}: [balance] max_nodes is 0: nothing is added or removed",))
     policy = wanted.policy
+    if _has_fixed_nodes(policy) and (
+        made := [name for name, one in policy.pools.items() if one.provider]
+    ):
+        words = f"[pool.{made[0]}] provider: nodes of an OAR server are never made"
+        raise ConfigError((f"{CONFIG}: {words}",))
     if not policy.powered and not any(pool.provider for pool in policy.pools.values()):
         words = "no [pool.NAME] has a provider, and there is no [power.HOST]: nobody makes nodes"
         raise ConfigError((f"{CONFIG}: {words}",))
     if both := sorted(policy.pools.keys() & _switched(policy)):
         words = f"[pool.{both[0]}] has the name of a provider of hosts; give it another"
         raise ConfigError((f"{CONFIG}: {words}",))
+
+
+def _has_fixed_nodes(policy: Policy) -> bool:
+    own = policy.site.cluster
+    return own in policy.clusters and adapter_of(away(policy, own)).has_fixed_nodes
 
 
 def _switched(policy: Policy) -> frozenset[str]:
@@ -96,24 +113,41 @@ def run_forever(wanted: Wanted) -> None:
     """Do rounds until SIGTERM."""
     signals, clock = Signals(), Clock()
     _begin(wanted)
-    cycle.run_forever(Daemon(wanted, clock), signals, LifeSign(BALANCE_LOCK), clock)
+    life_sign = LifeSign(BALANCE_LOCK)
+    cycle.run_forever(Daemon(wanted, clock, life_sign), signals, life_sign, clock)
 
 
 def _begin(wanted: Wanted) -> None:
     """Be the balancer's account, log, and hold the lock."""
     require_fit(wanted)
     become(BALANCE_ACCOUNT)
+    if _has_fixed_nodes(wanted.policy):
+        oar_nodes.require_ours()
     os.chdir("/")
     process.start_log(wanted.policy)
     cycle.hold(BALANCE_LOCK, NAME, LOCKED)
 
 
+def longest_round_s(wanted: Wanted) -> float:
+    """Return after how long a round hangs.
+
+    Providers are asked for their lists, and then a node has up to three calls of its provider, or
+    its steps by ssh; AT_ONCE nodes have so side by side.
+    """
+    policy = wanted.policy
+    provider_s = max((one.timeout_s for one in policy.providers.values()), default=0.0)
+    steps_s = len(policy.bootstrap.steps.split()) * policy.bootstrap.timeout_s
+    turns = max(1, ceil(wanted.rules.max_nodes / AT_ONCE))
+    return BEGIN_S + provider_s + turns * (3 * provider_s + steps_s)
+
+
 class Daemon:
     """The balancer as a program that goes on."""
 
-    def __init__(self, wanted: Wanted, clock: Clock) -> None:
+    def __init__(self, wanted: Wanted, clock: Clock, life_sign: LifeSign | None = None) -> None:
         self._wanted = wanted
         self._clock = clock
+        self._life_sign = life_sign
         self._database: Database | None = None
         self._unknown: TemporaryDirectory[str] | None = None  # of who can't read what is kept
 
@@ -124,7 +158,9 @@ class Daemon:
 
     @contextmanager
     def open_cycle(self) -> Iterator["Reported"]:
-        """Begin a round."""
+        """Begin a round; none of a slow provider's or machine's is taken for one that hangs."""
+        if self._life_sign:
+            self._life_sign.begin(longest_round_s(self._wanted))
         database = self._open()
         reported = Reported(self._wanted, self._clock, Memory(database))
         try:
@@ -168,13 +204,8 @@ class Reported(Balancer):
 
     def __init__(self, wanted: Wanted, clock: Clock, memory: Memory) -> None:
         policy = wanted.policy
-        made = {
-            name: registry.provider_of(policy, name)
-            for name, pool in policy.pools.items()
-            if pool.provider
-        }
         own = _switched(policy)
-        made |= {name: one for name, one in registry.switched(policy).items() if name in own}
+        made = registry.all_of(policy, own)
         acts = Acts(
             cluster=policy.site.cluster,
             pools=policy.pools,
@@ -209,11 +240,32 @@ class Reported(Balancer):
         self._began_s = clock.steady_s()
         self._over: Rounded | None = None
 
+    def gather(self) -> Seen:
+        """Look; ConfigError where the master's machine is to be ended and no tag names it.
+
+        As long as a list is missing, nobody knows that.
+        """
+        seen = super().gather()
+        world = seen.world
+        is_whole = world.machines.keys() == self._providers.keys()
+        if self._wanted.kills_master and is_whole and len(mastership.tagged(world)) != 1:
+            tag = f"{MASTER_TAG} = {world.cluster}"
+            words = f"{tag}: --kill-master needs just one machine with this tag"
+            raise ConfigError((words,))
+        return seen
+
     def decide(self, seen: Seen) -> RoundPlan:
         """Decide, and remember what was decided."""
         plan = super().decide(seen)
         self._over = Rounded(seen=seen, plan=plan)
         return plan
+
+    def _do(self, dues: Sequence[Due]) -> tuple[Due, ...]:
+        """Do what is due, and remember what came of it."""
+        done = super()._do(dues)
+        if self._over:
+            self._over = replace(self._over, done=done)
+        return done
 
     def report(self) -> None:
         """Write the row of numbers, publish the round, and do what else follows."""
@@ -227,14 +279,14 @@ class Reported(Balancer):
             lookback=self._wanted.lookback,
             stats=self._wanted.stats,
         )
-        counted = seeing.note(over.seen.situation, self._wanted.rules.queue, places)
+        numbers = seeing.note(over.seen.situation, self._wanted.rules.queue, places)
         if self._wanted.is_acting:
             done = _done(self._wanted, over, self._steady_s() - self._began_s)
             published.after_round(
                 policy.site.cluster,
                 over.seen.situation,
                 over.plan.plan,
-                counted,
+                numbers,
                 done,
                 BALANCE_PUBLISHED,
             )
@@ -246,23 +298,22 @@ def _tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> None:
 
 
 def _done(wanted: Wanted, over: Rounded, took_s: float) -> Done:
-    plan = over.plan.plan
-    removed, failed = dict[str, int](), dict[str, int]()
-    for due in over.plan.dues:
-        if due.node.cause.is_boot_failure and due.before and due.before.cause is Cause.NONE:
-            failed[due.node.pool] = failed.get(due.node.pool, 0) + 1
-        elif due.is_over:
-            removed[due.node.pool] = removed.get(due.node.pool, 0) + 1
-    return Done(
+    so_far = Done(
         took_s=took_s,
         sentence=over.plan.sentence,
         is_acting=wanted.is_acting,
         min_nodes=wanted.rules.min_nodes,
         max_nodes=wanted.rules.max_nodes,
-        added={plan.pool: plan.add} if plan.add else {},
-        removed=removed,
-        failed=failed,
+        cost_hour=_cost_hour(wanted.policy.pools, over.seen),
     )
+    ours = (one for one in over.done if one.node.cause is not Cause.ANOTHERS)
+    return counted(((one.before, one.node) for one in ours), so_far)
+
+
+def _cost_hour(pools: Mapping[str, Pool], seen: Seen) -> float:
+    """Return what the nodes that are there cost in an hour, at this hour's prices."""
+    there = (one.pool for one in seen.world.kept if one.machine and one.state.is_there)
+    return hourly(there, pools, seen.situation.local_now)
 
 
 def with_interval(rules: Balance, interval_s: float | None) -> Balance:

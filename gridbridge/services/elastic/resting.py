@@ -1,10 +1,10 @@
 """What a squeeze makes of a round: which hosts, what is done to them, and a sentence."""
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import replace
 
 from gridbridge.decisions.elastic.squeeze.deeds import deeds, sentence
-from gridbridge.decisions.elastic.squeeze.resting import rest
+from gridbridge.decisions.elastic.squeeze.resting import rest, standby
 from gridbridge.model.elastic.nodes import Node, NodeState
 from gridbridge.model.elastic.plan import Plan, Situation
 from gridbridge.model.elastic.sections import Balance, Squeeze
@@ -40,6 +40,14 @@ def _shown(node: Node, own: Set[str], seen: Situation, retry_s: float) -> Node |
     since = node.failed_at
     is_failed = since is not None and (seen.now - since).total_seconds() < retry_s
     return None if node.state is NodeState.STANDBY and is_failed else node
+
+
+def standby_of(
+    seen: Situation, own: Set[str], retry_s: float, tags: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """Return the hosts of the site's own that may be woken now, in the order of waking."""
+    resting = standby(only(seen, own, retry_s).nodes, Marks(tags=tags))
+    return tuple(one.name for one in resting)
 
 
 def without(plan: Plan, found: Rest | None, own: Set[str]) -> Plan:

@@ -97,6 +97,7 @@ def _facts(policy: Policy) -> BalancerFacts:
         cron=host.text(BALANCE_CRON),
         has_unit=os.path.exists(BALANCE_UNIT),
         cell=_cell(policy),
+        has_fixed_nodes=adapter_of(away(policy, policy.site.cluster)).has_fixed_nodes,
         may_be_root=_may_be_root(BALANCE_ACCOUNT),
         service_may_too=_may_be_root(policy.site.service_account),
         last=_last(),

@@ -151,6 +151,11 @@ def _make(step: Step, policy: Policy) -> None:
         raise GridbridgeError(f"{step.what}: {error.words}") from error
 
 
+def without_undo(step: Step) -> Step:
+    """Return a step that apply does not remember, for its maker does."""
+    return replace(step, undo=())
+
+
 def forget(policy: Policy) -> None:
     """Drop the notes of former values once the last transfer queue is gone."""
     home = away(policy, policy.site.cluster)

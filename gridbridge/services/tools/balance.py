@@ -14,7 +14,7 @@ from gridbridge.model.elastic.sections import Balance, Demand, Pool
 from gridbridge.model.elastic.told import Told
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
-from gridbridge.services.elastic import deciding, looking
+from gridbridge.services.elastic import deciding, looking, remembering
 from gridbridge.services.tools import configured
 
 HOUR_S = 3600.0
@@ -57,6 +57,11 @@ def snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
     """Save what a round looks at now in a folder; NotSeen or OutputError when it can't be."""
     policy, _ = configured.load(path)
     looking.save(policy, folder, now)
+
+
+def is_hidden() -> bool:
+    """Say whether the balancer may have nodes of which this account can't know."""
+    return remembering.is_hidden()
 
 
 def _with(rules: Balance, given: Given) -> Balance:
@@ -147,5 +152,11 @@ def _looked_at(
     if folder and not path:
         return looking.look_at(folder), Balance(), Demand(), NO_POOLS
     policy, _ = configured.load(path)
-    seen = looking.look_at(folder) if folder else looking.look(policy, now)
+    seen = _seen(policy, folder, now)
     return seen, policy.balance, policy.demand, policy.pools
+
+
+def _seen(policy: Policy, folder: str, now: datetime) -> Situation:
+    if folder:
+        return looking.look_at(folder, policy.balance.queue)
+    return remembering.filled(looking.look(policy, now), policy)

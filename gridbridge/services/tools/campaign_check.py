@@ -18,7 +18,7 @@ from gridbridge.model.places import ADMISSION, CONFIG, PUBLISHED
 from gridbridge.model.shown import ShownCluster
 from gridbridge.services.tools import campaign_events, campaigns, configured
 from gridbridge.shell import host, trust
-from gridbridge.state import campaigns_shown, shown
+from gridbridge.state import campaigns_shown, drains, shown
 
 NEVER = datetime.max.replace(tzinfo=UTC)  # it is only looked at
 
@@ -31,6 +31,8 @@ class There:
     free_slots: int | None  # None: nobody knows
     tasks: int
     lacks: tuple[int, int] | None = None  # slots of a task, and fewer of the whole cluster
+    is_drained: bool = False
+    is_stressed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +83,20 @@ def check(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CONFI
     tasks = len(said.parameters)
     is_test = told.jdl.type is Type.TEST
     tasks = min(tasks, len(told.jdl.clusters)) if is_test else tasks
-    free = {name: _free(name, folder) for name in told.jdl.clusters}
-    room = {name: Room(free_slots=slots) for name, slots in free.items() if slots is not None}
+    wishes = told.jdl.clusters.items()
+    free = {name: _free(name, folder, one.is_besteffort) for name, one in wishes}
+    drained, stressed = drains.names(folder), _stressed(folder)
     known = {one.name: one.slots for one in campaign_events.clusters(folder)}
+    lacks = {name: _lacks(one.slots, known.get(name)) for name, one in wishes}
+    room = {
+        name: Room(
+            free_slots=slots,
+            is_drained=name in drained,
+            is_stressed=name in stressed,
+        )
+        for name, slots in free.items()
+        if slots is not None and not lacks[name]
+    }
     sent = {one.cluster: one.tasks for one in cycle.plan(_alone(told.jdl, tasks, room)).sends}
     return Checked(
         admitted=told,
@@ -93,7 +106,9 @@ def check(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CONFI
                 cluster=name,
                 free_slots=slots,
                 tasks=sent.get(name, 0),
-                lacks=_lacks(told.jdl.clusters[name].slots, known.get(name)),
+                lacks=lacks[name],
+                is_drained=name in drained,
+                is_stressed=name in stressed,
             )
             for name, slots in free.items()
         ),
@@ -127,9 +142,17 @@ def _alone(jdl: Jdl, tasks: int, room: dict[str, Room]) -> Seen:
     return Seen(campaigns=(one,), waiting=waiting, arrays=(), room=room, max_tasks=tasks)
 
 
-def _free(cluster: str, folder: str) -> int | None:
-    """Return a cluster's free slots as the runner or the poller saw them last."""
+def _stressed(folder: str) -> tuple[str, ...]:
+    """Return the clusters that were under stress when the runner saw them last."""
     last = campaigns_shown.read(ShownCycle, folder)
+    return last.stressed if last else ()
+
+
+def _free(cluster: str, folder: str, is_besteffort: bool) -> int | None:
+    """Return a cluster's free slots for such tasks, as the runner or the poller saw them last."""
+    last = campaigns_shown.read(ShownCycle, folder)
+    if last and is_besteffort and cluster in last.besteffort_slots:
+        return last.besteffort_slots[cluster]
     if last and cluster in last.free_slots:
         return last.free_slots[cluster]
     polled = shown.read(f"{folder}/{shown.CLUSTERS}/{cluster}.json", ShownCluster)

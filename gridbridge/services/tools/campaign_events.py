@@ -1,16 +1,15 @@
 """What users' commands do about events: show them, and for their owner what they are about."""
 
-import json
 import os
 import re
 from collections.abc import Iterable
 
-from gridbridge.decisions.campaigns.failures.blacklist import BARRING
 from gridbridge.decisions.campaigns.failures.event_words import text
-from gridbridge.model.campaigns.events import Code, Event, Kind, ShownEvents
+from gridbridge.model.campaigns.events import BARRING, Code, Event, Kind, ShownEvents
 from gridbridge.model.campaigns.shown import ShownGrid, ShownGridCluster
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
-from gridbridge.state import campaigns_shown
+from gridbridge.state import campaign_files, campaigns_shown
+from gridbridge.state.campaign_files import NotTheirs
 
 TAIL_BYTES, TAIL_LINES = 4096, 5  # of a task's standard error
 
@@ -67,15 +66,29 @@ def first_task(event: Event, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, .
     if event.first_task is None:
         return "", ()
     try:
-        with open(f"{folder}/c.{event.campaign}", encoding="utf-8", errors="replace") as file:
-            lines = file.read().split("\n")
-        wish = json.loads(lines[0])["clusters"][event.cluster]
+        lines, directory = _brought(event, folder)
         home = os.path.expanduser("~")
-        directory = str(wish.get("exec_directory", "")).replace("$HOME", home, 1)
+        directory = directory.replace("$HOME", home, 1)
         words = _last_words(f"{os.path.join(home, directory)}/campaign.{event.campaign}", event)
-        return _plain(lines[event.first_task + 1]), words
-    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
+        return _plain(lines[event.first_task]), words
+    except (NotTheirs, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
         return "", ()
+
+
+def directory(event: Event, folder: str = CAMPAIGNS) -> str:
+    """Return where tasks could not start, as their owner said it, and for that owner alone."""
+    if event.code is not Code.SETUP_ERROR:
+        return ""
+    try:
+        return _plain(_brought(event, folder)[1]) or "$HOME"
+    except (NotTheirs, KeyError, TypeError, AttributeError):
+        return ""
+
+
+def _brought(event: Event, folder: str) -> tuple[list[str], str]:
+    """Return all parameters of an event's campaign, and the folder that its tasks have there."""
+    header, lines = campaign_files.brought(event.campaign, folder)
+    return lines, str(header["clusters"][event.cluster].get("exec_directory", ""))
 
 
 def _last_words(folder: str, event: Event) -> tuple[str, ...]:

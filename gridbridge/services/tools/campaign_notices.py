@@ -24,7 +24,7 @@ def change(
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
 ) -> Answer:
-    """Subscribe or unsubscribe; Unreachable when nobody answers."""
+    """Subscribe or unsubscribe; raises as `campaigns.ask`."""
     wish = {"way": way.value, "identity": identity, "severity": severity.value}
     return Answer(campaigns.asked(verb, (), folder, published, wish=wish)[ONE])
 

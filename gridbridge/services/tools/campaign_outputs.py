@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gridbridge.apply.clusters import away
+from gridbridge.config.brought.jdl_values import OUTPUT
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.task import ShownTask
@@ -63,7 +64,9 @@ def places(number: int, folder: str = CAMPAIGNS, config: str = CONFIG) -> Mappin
     for name, each in known.items():
         where = away(policy, name)
         place = _folder(where.login, str(each["exec_directory"]), number)
-        declared = tuple(map(str, header.get("outputs", ())))
+        declared = tuple(
+            one for one in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(one)
+        )
         found[name] = Place(
             login=where.login, folder=place, timeout_s=where.timeout_s, outputs=declared
         )
@@ -90,12 +93,16 @@ def ends_of(
 def fetch(tasks: Iterable[ShownTask], to: str, at: Mapping[str, Place]) -> tuple[Fetched, ...]:
     """Copy the outputs of tasks into a folder; a cluster that can't be read is told.
 
-    Raises StateError for a folder that can't be made.
+    Raises StateError for a folder that can't be made, or written.
     """
+    if os.path.exists(to) and not os.path.isdir(to):
+        raise StateError(f"{to}: not a folder")
     try:
         os.makedirs(to, exist_ok=True)
     except OSError as error:
         raise StateError(f"{to}: {error.strerror}") from error
+    if not os.access(to, os.W_OK | os.X_OK):
+        raise StateError(f"{to}: you may not write there")
     return tuple(_fetch(name, some, to, at) for name, some in sorted(_by_cluster(tasks).items()))
 
 

@@ -9,9 +9,10 @@ from gridbridge.config.brought.jdl import Said
 from gridbridge.config.brought.typed import Typed
 from gridbridge.config.kinds import OF_KIND
 from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.places import CAMPAIGNS, CONFIG, PUBLISHED
-from gridbridge.services.journal import decode
+from gridbridge.services.encoding import decode
 from gridbridge.services.tools import campaign_tasks, configured
 from gridbridge.state import campaign_files
 
@@ -25,6 +26,7 @@ class Wishes:
     name: str = ""
     type_: str = Type.DEFAULT.value
     is_idempotent: bool = False
+    is_normal: bool = False
 
 
 def read(path: str, text: str, type_: str, config: str = CONFIG) -> Said:
@@ -54,15 +56,16 @@ def script(
 
 
 def failed(number: int, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> Said:
-    """Return a campaign of the failed tasks of another one of ours.
+    """Return a campaign of the failed tasks of another one of ours, but those that we cancelled.
 
     Raises NotTheirs, and ConfigError where none has failed.
     """
     one = campaign_tasks.find(number, published)
     if not one:
         raise ConfigError((f"no campaign {number}",))
-    found = campaign_tasks.failed(one, published)
-    header, parameters = campaign_files.brought(number, folder)
+    every = campaign_tasks.failed(one, published)
+    found = [each for each in every if each.outcome is not Outcome.UNWANTED]
+    header, parameters = campaign_files.brought(number, folder, is_run=True)
     if not found:
         raise ConfigError((f"campaign {number}: no task of it has failed",))
     asked = decode(header, Jdl)
@@ -77,7 +80,7 @@ def more(
     They are the lines of a file, or a JSON list. Raises NotTheirs, and ConfigError for what is
     wrong with them.
     """
-    header, before = campaign_files.brought(number, folder)
+    header, before = campaign_files.brought(number, folder, is_run=True)
     known = tuple(before)
     is_file = text is None
     new = added.of_file(str(file), known) if is_file else added.of_text("-J", str(text), known)
@@ -114,7 +117,9 @@ def _known(path: str) -> tuple[str, ...]:
 
 
 def _typed(wishes: Wishes, path: str) -> Typed:
-    named = tuple(dict.fromkeys(filter(None, wishes.clusters.split(","))))
+    words = (word.strip() for word in wishes.clusters.split(","))
+    named = tuple(dict.fromkeys(filter(None, words)))
+    _refuse_unknown(named, _known(path))
     names = named or _every(path)
     return Typed(
         clusters=names,
@@ -123,7 +128,18 @@ def _typed(wishes: Wishes, path: str) -> Typed:
         name=wishes.name,
         type_=Type(wishes.type_),
         is_idempotent=wishes.is_idempotent,
+        is_normal=wishes.is_normal,
     )
+
+
+def _refuse_unknown(named: tuple[str, ...], known: tuple[str, ...]) -> None:
+    """Refuse clusters that nobody has, where it is known here who has which."""
+    unknown = [name for name in named if known and name not in known]
+    if unknown:
+        there = ", ".join(known)
+        raise ConfigError(
+            (f"--clusters: no cluster {', '.join(unknown)} here; the clusters are {there}",)
+        )
 
 
 def _by_resource(names: tuple[str, ...], path: str) -> frozenset[str]:

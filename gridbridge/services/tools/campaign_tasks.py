@@ -1,13 +1,15 @@
 """The tasks of a campaign as people see them: states for all, parameters for their owner alone."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gridbridge.config.brought.jdl_words import as_jdl
+from gridbridge.model.campaigns.campaign import CampaignState, Outcome
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.shown import ShownCampaign
-from gridbridge.model.campaigns.task import Ended, ShownTask
+from gridbridge.model.campaigns.task import DROPPED, Ended, ShownTask
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
-from gridbridge.services.journal import decode
+from gridbridge.services.encoding import decode
 from gridbridge.services.tools import campaigns
 from gridbridge.state import campaign_files, tasks_shown
 from gridbridge.state.campaign_files import NotTheirs
@@ -25,7 +27,9 @@ def tasks(one: ShownCampaign, first: int = 0, folder: str = PUBLISHED) -> Iterat
         sent = tasks_shown.read(one.number, part, folder)
         low, high = part * A_FILE, min(one.tasks, (part + 1) * A_FILE)
         for number in range(max(first, low), high):
-            yield sent.get(number) or _never_sent(one, number)
+            found = sent.get(number) or _never_sent(one, number)
+            is_suspect = found.outcome is Outcome.SUCCESS and found.cluster in one.sinks
+            yield replace(found, is_suspect=True) if is_suspect else found
 
 
 def task(one: ShownCampaign, number: int, folder: str = PUBLISHED) -> ShownTask | None:
@@ -34,8 +38,13 @@ def task(one: ShownCampaign, number: int, folder: str = PUBLISHED) -> ShownTask 
 
 
 def failed(one: ShownCampaign, folder: str = PUBLISHED) -> tuple[ShownTask, ...]:
-    """Return the tasks that ended for good without success."""
-    return tuple(each for each in tasks(one, 0, folder) if each.has_failed)
+    """Return the tasks that ended for good without success.
+
+    Of a campaign that ended by itself those too that were never sent: root refused its file.
+    """
+    is_over = one.state is CampaignState.TERMINATED
+    every = tasks(one, 0, folder)
+    return tuple(each for each in every if each.has_failed or (is_over and each.word == DROPPED))
 
 
 def ends(one: ShownCampaign, folder: str = PUBLISHED) -> tuple[Ended, ...]:

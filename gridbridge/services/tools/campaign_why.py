@@ -1,12 +1,12 @@
 """Why a campaign or a task of it waits: the numbers of the last cycle, and what would change it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
-from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.events import Code, Event
+from gridbridge.model.campaigns.campaign import CampaignState, Outcome
+from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.reasons import Cause, Order, Reason, ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.campaigns.task import ShownTask
@@ -14,12 +14,14 @@ from gridbridge.model.places import PUBLISHED
 from gridbridge.services.tools import campaign_events, campaign_tasks
 from gridbridge.state import campaigns_shown
 
+NOT_BEGUN = (Outcome.WIPED, Outcome.MOVED)  # such an attempt has printed nothing
 SENTENCES = {
     Cause.SENT: "{sent} of its tasks were sent there; {free_slots} slots were free{ratio}",
     Cause.NO_ANSWER: "it did not answer{since}; nothing is sent there until it does",
     Cause.DROPPED: "gridbridge.toml has it no more; nothing is sent there",
     Cause.CLOSED: "it is closed to it by {code}{what}; {cure}",
     Cause.PREPARING: "its prologue or epilogue is to end there first; then its tasks are sent",
+    Cause.DRAINED: "it is drained (gridbridge status says why): it gets nothing until that ends",
     Cause.STRESSED: "{stressed}; nothing is sent there until that is below {stress_limit:g}",
     Cause.TRIED: "it has had its task: a test sends one to each cluster",
     Cause.MAX_JOBS: "{listed} of its tasks are there, and max_jobs is {max_jobs}; one has to end",
@@ -30,6 +32,11 @@ SENTENCES = {
     Cause.TOO_LARGE: (
         "a task needs {slots} slots, and all of the cluster has {all_slots}: none can start there;"
         " ask for fewer"
+    ),
+    Cause.KEPT_OFF: (
+        "its tasks that are left failed there before, and wait for a slot at a cluster that did not"
+        " fail them; where none such is open they go there again, but for those that overran their"
+        " walltime there (griddel -j CAMPAIGN.TASK gives one up)"
     ),
     Cause.FULL: (
         "{free_slots} slots were free, and a task needs {slots}; a job has to end there"
@@ -95,14 +102,38 @@ def why(asked: str, folder: str = PUBLISHED) -> Told | None:
 
 def _of_campaign(one: ShownCampaign, folder: str) -> Told:
     sent = max(0, one.tasks - one.ended - one.waiting) if one.state.is_alive else 0
-    there = f"{sent} are at clusters, " if sent else ""
+    there = f"{sent} are at clusters or on their way there, " if sent else ""
     head = f"{one.ended} of {one.tasks} tasks ended, {there}{one.waiting} wait to be sent"
-    return _told(one, None, head, folder, does_wait=bool(one.waiting))
+    told = _told(one, None, head, folder, does_wait=bool(one.waiting))
+    return replace(told, sentences=(*told.sentences, *_of_failed(one, folder)))
 
 
 def _of_task(one: ShownCampaign, task: ShownTask, folder: str) -> Told:
     told = _told(one, task, _state(task), folder, does_wait=task.is_waiting)
-    return replace(told, sentences=(*told.sentences, *_of_copies(task), *_of_ways(task)))
+    more = (*_of_copies(task), *_of_ways(task), *_of_moves(task), *_of_output(one, task))
+    return replace(told, sentences=(*told.sentences, *more))
+
+
+def _of_failed(one: ShownCampaign, folder: str) -> Iterator[str]:
+    """Say how to look at tasks that failed, and how to run them again."""
+    is_open = any(
+        each.campaign == one.number and each.kind is Kind.TASK and not each.closed_at
+        for each in campaign_events.seen(folder)
+    )
+    if one.failed and (is_open or one.state is CampaignState.TERMINATED):
+        whose = "1 task" if one.failed == 1 else f"{one.failed} tasks"
+        again = (
+            f"gridevents -c {one.number} -r has them tried again"
+            if is_open
+            else f"gridsub --retry-failed {one.number} submits them as another campaign"
+        )
+        yield f"{whose} failed: gridstat {one.number} --failed shows how, and {again}"
+
+
+def _of_output(one: ShownCampaign, task: ShownTask) -> Iterator[str]:
+    """Say where the last words of a task that failed are."""
+    if task.has_failed and task.outcome not in NOT_BEGUN and task.job_id:
+        yield f"gridstat -j {one.number}.{task.number} -E shows its owner its standard error"
 
 
 def _told(
@@ -112,7 +143,9 @@ def _told(
     if not does_wait or one.state is not CampaignState.IN_TREATMENT:
         state = _ending(one) or STATES.get(one.state, "")
         is_good = task is not None and task.has_ended and not task.has_failed
-        told = (head, state, *(() if is_good else _open(one, events)))
+        at = ("", task.cluster) if task and task.has_ended else None
+        about = [each for each in events if at is None or each.cluster in at]
+        told = (head, state, *(() if is_good else _open(one, about)))
         return Told(campaign=one, task=task, sentences=tuple(filter(None, told)))
     last = campaigns_shown.read(ShownCycle, folder)
     found = tuple(each for each in last.reasons if each.campaign == one.number) if last else ()
@@ -174,7 +207,7 @@ def _others(one: Reason) -> str:
     return words.format(before=before, cluster=one.cluster, own=one.own, theirs=one.theirs)
 
 
-def _open(one: ShownCampaign, events: tuple[Event, ...]) -> Iterator[str]:
+def _open(one: ShownCampaign, events: Iterable[Event]) -> Iterator[str]:
     """Tell the open events of a campaign; those that close a cluster are told there, too."""
     for each in events:
         is_dropped = each.code is Code.DROPPED and each.cluster in one.clusters
@@ -193,7 +226,7 @@ def _state(task: ShownTask) -> str:
     if not task.has_ended:
         return f"it was sent to {task.cluster}: {place}"
     ended = f", exit status {task.exit_status}" if task.exit_status is not None else ""
-    return f"it ended at {task.cluster} ({place}): {task.outcome}{ended}"
+    return f"it ended at {task.cluster} ({place}): {task.word}{ended}"
 
 
 def _of_copies(task: ShownTask) -> Iterator[str]:
@@ -213,6 +246,13 @@ def _of_ways(task: ShownTask) -> Iterator[str]:
     for one in task.made_way:
         whom = f"job {one.job}, which lacked {', '.join(one.lacked)}"
         yield f"attempt {one.attempt} made way at {one.cluster} for {whom}"
+
+
+def _of_moves(task: ShownTask) -> Iterator[str]:
+    """Say which attempts rebalancing took from where they waited, and where the next one went."""
+    for one in task.moved:
+        to = f"the next one went to {one.to}" if one.to else "it is sent anew"
+        yield f"attempt {one.attempt} was moved from {one.cluster}, where it waited: {to}"
 
 
 def _made_for(beyond_s: int | None) -> str:

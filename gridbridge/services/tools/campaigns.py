@@ -21,11 +21,21 @@ WHERE = (
     f"campaigns are brought on the transfer host, or where its {{}} and {{}} are mounted; {BY_SSH}"
 )
 NOBODY = "no gridbridge-runner takes campaigns now; nothing was stored"
+NOT_ROOT = "nothing of a campaign is ever run as root; submit it as somebody else"
+UNANSWERED = (
+    "gridbridge-runner took it and has not answered: it may be done, now or later;"
+    " look at gridstat before you repeat it"
+)
 ANSWER_S = 90.0  # a runner from cron takes a minute
+TAKEN_S = 600.0  # of what it took: a runner that was killed begins anew, a locked file is let go
 
 
 class Unreachable(GridbridgeError):
     """Nothing was stored."""
+
+
+class Unanswered(GridbridgeError):
+    """It was taken, so that it is done now or later, and nobody knows what became of it."""
 
 
 class Refused(GridbridgeError):
@@ -35,7 +45,7 @@ class Refused(GridbridgeError):
 def submit(said: Said, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
     """Bring a campaign, and return its number.
 
-    Raises Refused, and Unreachable when nobody takes it: it is taken back then.
+    Raises Refused, Unreachable when nobody takes it: it is taken back then, and Unanswered.
     """
     return _brought(asdict(said.jdl), said.parameters, folder, published)
 
@@ -55,12 +65,14 @@ def _brought(
     No two files are alike: root takes each of them once, as one campaign or part.
     """
     _require_spool(folder)
+    if os.geteuid() == 0 and os.stat(folder).st_uid != 0:
+        raise Refused(NOT_ROOT)
     header = {**said, UNIQUE: files.random_name()}
     try:
         token = campaign_files.put(campaign_files.encode(header, parameters), folder)
     except StateError as error:
         raise Unreachable(str(error)) from error
-    if not _is_answered(token, published) and campaign_files.take_back(token, folder):
+    if not _is_answered(token, published, ANSWER_S) and campaign_files.take_back(token, folder):
         raise Unreachable(NOBODY)
     answer = _answer(token, published)
     if "campaign" not in answer:
@@ -80,7 +92,7 @@ def ask(
 
     There is none of a number, and no task, beyond those that the service counts to.
 
-    Raises Unreachable when nobody answers: nothing was done then.
+    Raises Unreachable when nobody takes that: nothing was done then; and Unanswered.
     """
     known = tuple(number for number in numbers if number <= campaign_files.HIGHEST)
     if task > campaign_files.HIGHEST:
@@ -99,13 +111,13 @@ def asked(
     wish: Mapping[str, str] = campaign_files.NO_WISH,
     of: tuple[int, ...] = (),
 ) -> dict[str, Any]:
-    """Ask for something; return the answer. Raises Unreachable: nothing was done then."""
+    """Ask for something; return the answer. Raises as `ask`."""
     _require_spool(folder)
     try:
         token = campaign_files.ask(verb, numbers, folder, task, wish, of)
     except StateError as error:
         raise Unreachable(str(error)) from error
-    if not _is_answered(token, published) and campaign_files.forget(token, folder):
+    if not _is_answered(token, published, ANSWER_S) and campaign_files.forget(token, folder):
         raise Unreachable(NOBODY)
     return _answer(token, published)
 
@@ -116,15 +128,15 @@ def _require_spool(folder: str) -> None:
         raise Unreachable(f"{folder} is not here; {WHERE.format(SPOOL, HOME)}")
 
 
-def _is_answered(token: str, published: str) -> bool:
+def _is_answered(token: str, published: str, limit_s: float) -> bool:
     path = campaign_files.answer_path(token, published)
-    return until(lambda: os.path.exists(path), ANSWER_S)
+    return until(lambda: os.path.exists(path), limit_s)
 
 
 def _answer(token: str, published: str) -> dict[str, Any]:
-    """Return the answer; Unreachable when what was taken is not answered."""
-    if not _is_answered(token, published):
-        raise Unreachable("gridbridge-runner took it and has not answered; look at gridstat")
+    """Return the answer to what was taken; Unanswered when there is none."""
+    if not _is_answered(token, published, TAKEN_S):
+        raise Unanswered(UNANSWERED)
     with open(campaign_files.answer_path(token, published), encoding="utf-8") as file:
         told: dict[str, Any] = json.load(file)
         return told

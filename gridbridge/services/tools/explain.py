@@ -9,6 +9,7 @@ from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away, mapping, route
 from gridbridge.apply.transfer.requests import keep_there, translated, words_of
 from gridbridge.batch.submission import NOT_INTERACTIVE, ONE_HOP
+from gridbridge.decisions.site.brokerage import sentence
 from gridbridge.decisions.transfer.requests import at_home
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError, Unmappable, Unstageable
 from gridbridge.model.campaigns.names import is_array
@@ -19,8 +20,10 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Away, Route
+from gridbridge.model.site.sections import QueueOrder
 from gridbridge.model.transfer import staging
 from gridbridge.model.transfer.sections import TransferQueue
+from gridbridge.services.site import brokerage
 from gridbridge.services.tools import configured
 from gridbridge.services.tools.drain import refuse_unreached
 from gridbridge.services.tools.remote_half import shows_requests
@@ -77,6 +80,7 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
     if refused := explains.refusal(spec.request):
         return Explanation(job=job, cluster=remote, refused=printable(refused))
     argv = explains.submission(far, spec)
+    notes += _in_turn(policy, submitted)
     notes += (f"by the file in force, for the service refuses: {wrong}",) if wrong else ()
     if pe and spec.slots == ENDLESS:
         notes += ("with as many slots as are granted",)
@@ -121,6 +125,19 @@ def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
     except CommandFailed:
         return ""
     return at_home.refusal(queue, limits, job, frozenset(host.groups_of(owner)))
+
+
+def _in_turn(policy: Policy, job: SubmittedJob) -> tuple[str, ...]:
+    """Say in which order the queues are tried that would take a job, where that is by policy."""
+    order = policy.site.queue_order
+    if order is QueueOrder.SEQ_NO:
+        return ()
+    try:
+        every = brokerage.offers(policy)
+    except GridbridgeError:  # it tells of the job all the same
+        return ()
+    takers = [one for one in every if not _unfit(policy, one.queue, job)]
+    return (sentence(takers, order),) if len(takers) > 1 else ()
 
 
 def _carried(ours: Route, request: Request, account: str, name: str) -> str:

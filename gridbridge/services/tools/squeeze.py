@@ -1,15 +1,18 @@
 """What a squeeze of the site's own cluster would do now, and which hosts it may wake."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from gridbridge.apply.elastic import tagging
+from gridbridge.apply.elastic.membership import membership_of
 from gridbridge.decisions.elastic import life
 from gridbridge.decisions.elastic import round as rounds
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.owned import World
 from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.sections import Restriction
 from gridbridge.model.elastic.standby import STANDBY, Deed, Marks
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
@@ -57,11 +60,25 @@ def plan(
                 f" ({rules.target_reserve:g}) would be right",
             )
         )
-    seen = looking.look_at(folder) if folder else _with_own(looking.look(policy, now), policy)
+    if folder:
+        seen = looking.look_at(folder, policy.balance.queue)
+    else:
+        seen = _with_own(looking.look(policy, now), policy)
     tags = {} if folder else tagging.tags(policy)
+    standby = resting.standby_of(
+        seen, {one.name for one in seen.nodes}, policy.demand.retry_s, tags
+    )
+    seen = replace(seen, standby=standby)
     planned = deciding.planned(seen, policy.balance, policy.demand, policy.pools)
-    found, done, sentence = resting.decide(seen, planned, policy.balance, rules, Marks(tags=tags))
+    marks = Marks(tags=tags, movable={} if folder else _movable(policy, seen))
+    found, done, sentence = resting.decide(seen, planned, policy.balance, rules, marks)
     return Told(off=found.off, on=found.on, sentence=sentence, deeds=done)
+
+
+def _movable(policy: Policy, seen: Situation) -> Mapping[str, tuple[int, ...]]:
+    if policy.squeeze.restriction is not Restriction.RERUNNABLE or not seen.nodes:
+        return {}
+    return membership_of(policy).movable(one.name for one in seen.nodes)
 
 
 def _with_own(seen: Situation, policy: Policy) -> Situation:

@@ -101,7 +101,8 @@ def _parts(service: TransferService) -> tuple[Part, ...]:
         *(at.acts, at.views),
         *(known.breakers, known.mail, known.usage_records, known.situations),
         *(service.acting.actions, service.acting.claims),
-        *(service.maintenance.guards, service.maintenance.recalls, service.maintenance.suspensions),
+        *(service.maintenance.guards, service.maintenance.recalls),
+        *(service.maintenance.moves, service.maintenance.suspensions),
         *(program, program.intake.answer_handlers, program.upkeep, program.publication.sweeper),
     )
 

@@ -88,7 +88,7 @@ class Recalls:
         busy = self._out.keys() | self._checking.keys()
         asked = sum(one.slots for one in self._out.values())
         asked += sum(one.slots for one, _ in self._checking.values())
-        others = (one for one in self._ledger.all() if one.key not in busy and self._may(one))
+        others = (one for one in self._ledger.all() if one.key not in busy and self.may(one))
         free = min(self._free) - asked
         self._begin(tuple(others), situation, troubles, free)
 
@@ -117,7 +117,13 @@ class Recalls:
             self._free = self._free[1], home.free_slots
             self._free_at[home.cluster] = home.taken_at
 
-    def _may(self, one: Transfer) -> bool:
+    def bring(self, one: Transfer, why: str) -> bool:
+        """Have a task come home for another reason; say whether that is under way."""
+        if one.key not in self._out and one.key not in self._checking:
+            self._bring(Recall(transfer=one, slots=0, why=why), one)
+        return one.key in self._out
+
+    def may(self, one: Transfer) -> bool:
         """Say whether its queue allows one more recall, and home's list has proved it.
 
         Without a claim its cluster has to be able to say that a job had not started.

@@ -125,7 +125,8 @@ class TransferService:
         remote = {one.remote_id for one in watched}
         local = {parse_transfer(one.name).job for one in known.ledger.all()}
         others = known.unheard_ends.jobs() | known.breakers.jobs() | known.mail.unproved.jobs()
-        return frozenset(remote | local | others | self.acting.late_guards.jobs())
+        late, moved = self.acting.late_guards.jobs(), self.maintenance.moves.jobs()
+        return frozenset(remote | local | others | late | moved)
 
     def sent(self, cluster: str) -> Sent:
         """Return what campaigns sent to a cluster: no transfer has to wait for their tasks."""

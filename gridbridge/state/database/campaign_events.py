@@ -16,15 +16,19 @@ from sqlalchemy import (
     Executable,
     Index,
     Table,
+    and_,
     bindparam,
     delete,
+    exists,
     insert,
     or_,
     select,
     update,
 )
 
+from gridbridge.model.campaigns.campaign import ArrayState
 from gridbridge.model.campaigns.events import Code, Event, Kind, Record
+from gridbridge.state.database.campaign_tables import ARRAYS, CAMPAIGNS
 from gridbridge.state.database.columns import COUNTED, METADATA, Json, Moment, Words
 from gridbridge.state.database.core import Database
 
@@ -45,6 +49,8 @@ EVENTS = Table(
     Column("until", Moment),
     Column("closed_at", Moment),
     Column("host", Words, nullable=False),
+    Column("why", Words, nullable=False, server_default=""),
+    Column("closed_by", Words, nullable=False, server_default=""),  # the request's token
     Index("campaign_events_what", "campaign", "code", "cluster"),
     Index("campaign_events_closed_at", "closed_at"),
 )
@@ -65,13 +71,28 @@ _EVENT = tuple(EVENTS.c[field.name] for field in fields(Event))
 _RECORD = tuple(RECORDS.c[field.name] for field in fields(Record))
 _EVERY = select(*_EVENT).order_by(EVENTS.c.number)
 _OPEN = _EVERY.where(EVENTS.c.closed_at.is_(None))
-_SHOWN = _EVERY.where(or_(EVENTS.c.closed_at.is_(None), EVENTS.c.closed_at >= bindparam("since")))
+_IS_SUSPECT = and_(
+    EVENTS.c.code == Code.SINK,
+    ~exists().where(
+        RECORDS.c.campaign == EVENTS.c.campaign,
+        RECORDS.c.cluster == EVENTS.c.cluster,
+        RECORDS.c.is_trusted,
+    ),
+)
+_SINKS = select(EVENTS.c.campaign, EVENTS.c.cluster).where(_IS_SUSPECT).order_by(EVENTS.c.cluster)
+_SHOWN = _EVERY.where(
+    or_(EVENTS.c.closed_at.is_(None), EVENTS.c.closed_at >= bindparam("since"), _IS_SUSPECT)
+)
 _SINCE = _EVERY.where(EVENTS.c.opened_at > bindparam("since"))
 _ONE = _EVERY.where(EVENTS.c.number == bindparam("number"))
+_CLOSED_BY = select(EVENTS.c.closed_by).where(EVENTS.c.number == bindparam("number"))
 _WHAT = _EVERY.where(
     EVENTS.c.campaign == bindparam("campaign"),
     EVENTS.c.code == bindparam("code"),
     EVENTS.c.cluster == bindparam("cluster"),
+)
+_WITH_ARRAYS = select(ARRAYS.c.campaign).where(
+    ARRAYS.c.state.in_([state for state in ArrayState if state is not ArrayState.OVER])
 )
 _OF_CAMPAIGNS = select(*_RECORD).where(
     RECORDS.c.campaign.in_(bindparam("campaigns", expanding=True))
@@ -89,7 +110,7 @@ class CampaignEvents:
         return self._found(_OPEN)
 
     def shown(self, since: datetime) -> tuple[Event, ...]:
-        """Return every open event, and those that were closed since then."""
+        """Return every open event, those that were closed since then, and sinks not trusted."""
         return self._found(_SHOWN, since=since)
 
     def opened_since(self, since: datetime) -> tuple[Event, ...]:
@@ -105,11 +126,29 @@ class CampaignEvents:
         found = self._found(_WHAT, code=code, campaign=campaign, cluster=cluster)
         return next((one for one in found if not one.closed_at), None)
 
+    def sinks(self) -> tuple[tuple[int, str], ...]:
+        """Return the campaigns with the clusters that were sinks, and that nobody trusted since."""
+        return tuple((row["campaign"], row["cluster"]) for row in self._database.rows(_SINKS))
+
+    def closed_by(self, number: int) -> str:
+        """Return the token of the request that closed an event last; empty for none."""
+        return str(self._database.rows(_CLOSED_BY, number=number)[0]["closed_by"])
+
+    def is_closed_by(self, number: int, token: str) -> None:
+        """Note which request closed an event."""
+        of = EVENTS.c.number == number
+        self._database.execute(update(EVENTS).where(of).values(closed_by=token))
+
     def put(self, events: Iterable[Event]) -> None:
         """Keep events; one without a number is a new one, or opens a closed one again."""
         with self._database.transaction():
             for one in events:
                 self._put(one if one.number else replace(one, number=self._number_of(one)))
+
+    def open_once(self, event: Event) -> None:
+        """Keep a new event that no exit status belongs to, unless one like it is open."""
+        if not self.find_open(event.code, event.campaign, event.cluster):
+            self.put([event])
 
     def _number_of(self, event: Event) -> int:
         code, campaign, cluster, _ = event.what
@@ -129,14 +168,25 @@ class CampaignEvents:
         of = (EVENTS.c.campaign == campaign, EVENTS.c.closed_at.is_(None))
         self._database.execute(update(EVENTS).where(*of).values(closed_at=at))
 
+    def close_of_ended(self, before: datetime, at: datetime, but: Iterable[Code]) -> None:
+        """Close all events, but some, of campaigns that ended before a time and have no array."""
+        ended = select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.ended_at < before)
+        of = (
+            EVENTS.c.campaign.in_(ended),
+            EVENTS.c.campaign.not_in(_WITH_ARRAYS),
+            EVENTS.c.code.not_in(but),
+            EVENTS.c.closed_at.is_(None),
+        )
+        self._database.execute(update(EVENTS).where(*of).values(closed_at=at))
+
     def drop(self, campaign: int) -> None:
         """Forget all that is kept of a campaign."""
         for table in (EVENTS, RECORDS):
             self._database.execute(delete(table).where(table.c.campaign == campaign))
 
     def forget(self, before: datetime) -> None:
-        """Forget what was closed long ago."""
-        self._database.execute(delete(EVENTS).where(EVENTS.c.closed_at < before))
+        """Forget what was closed long ago, but sinks that nobody trusted."""
+        self._database.execute(delete(EVENTS).where(EVENTS.c.closed_at < before, ~_IS_SUSPECT))
 
     def records(self, campaigns: Iterable[int]) -> tuple[Record, ...]:
         """Return how these campaigns fared at each cluster."""

@@ -1,11 +1,15 @@
-"""The tables of campaigns, their parts, arrays and attempts, and of what waits.
+"""The tables of campaigns, their parts, arrays and attempts, of what waits and what was asked.
 
 Tasks that were never tried are ranges, so that a million of them is one row.
 """
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Table, false
+from collections.abc import Iterable, Mapping
 
+from sqlalchemy import BigInteger, Boolean, Column, Index, Table, bindparam, delete, false, select
+
+from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.state.database.columns import COUNTED, METADATA, Json, Moment, Words
+from gridbridge.state.database.core import Database
 
 CAMPAIGNS = Table(
     "campaigns",
@@ -23,7 +27,6 @@ CAMPAIGNS = Table(
     Column("jdl", Json, nullable=False),
     Column("ended_at", Moment),
     Column("is_end_noted", Boolean, nullable=False, server_default=false()),  # by root's ledger
-    Column("cancelled_by", Words, nullable=False, server_default=""),  # the request's token
 )
 
 WAITING = Table(
@@ -35,6 +38,15 @@ WAITING = Table(
     Column("attempt", BigInteger, nullable=False),
     Column("priority", BigInteger, nullable=False),
     Column("avoid", Words, nullable=False, server_default=""),  # clusters, a blank around each
+    Column("never", Words, nullable=False, server_default=""),  # as `avoid`
+)
+
+DONE = Table(
+    "campaign_requests",
+    METADATA,
+    Column("token", Words, primary_key=True),  # of a request that was done
+    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
+    Column("done_at", Moment, nullable=False),
 )
 
 PARTS = Table(
@@ -74,6 +86,34 @@ ATTEMPTS = Table(
     Column("outcome", Words, nullable=False),
     Column("exit_status", BigInteger),
     Column("wallclock_s", BigInteger),
+    Column("is_past", Boolean, nullable=False, server_default=false()),  # it was tried again since
+    Column("is_overrun", Boolean, nullable=False, server_default=false()),  # of copies alone
     Index("campaign_attempts_array", "campaign", "array"),
     sqlite_with_rowid=False,
 )
+
+
+PLACE = ("campaign", "array", "place")  # the key of what is noted about attempts
+
+
+def delete_places(database: Database, table: Table, places: Iterable[Mapping[str, object]]) -> None:
+    """Delete a table's rows about attempts at some places."""
+    of_place = delete(table).where(*(table.c[name] == bindparam(f"of_{name}") for name in PLACE))
+    rows = [{f"of_{name}": one[name] for name in PLACE} for one in places]
+    database.execute_each(of_place, rows)
+
+
+def forget_ended(database: Database, table: Table) -> None:
+    """Delete a table's rows about attempts that have ended, which it has by array and place.
+
+    Array by array, since nothing but a whole array can be found at once among the attempts.
+    """
+    noted: dict[tuple[int, int], list[int]] = {}
+    for row in database.rows(select(*(table.c[name] for name in PLACE))):
+        noted.setdefault((row["campaign"], row["array"]), []).append(row["place"])
+    for (campaign, array), places in noted.items():
+        of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.array == array)
+        query = select(ATTEMPTS.c.place).where(*of, ATTEMPTS.c.outcome == Outcome.PENDING)
+        pending = {row["place"] for row in database.rows(query)}
+        over = ({"campaign": campaign, "array": array, "place": one} for one in places)
+        delete_places(database, table, (one for one in over if one["place"] not in pending))

@@ -1,5 +1,6 @@
 """The tasks of campaigns as people see them: each by its last attempt."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, fields
 from itertools import groupby
 from typing import Any
@@ -10,10 +11,17 @@ from gridbridge.model.campaigns.campaign import Attempt, CampaignState, Outcome
 from gridbridge.model.campaigns.copies import ShownCopy
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.steps import FIRST
-from gridbridge.model.campaigns.task import MadeWay, ShownTask
-from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, PARTS, WAITING
+from gridbridge.model.campaigns.task import MadeWay, Moved, ShownTask
+from gridbridge.state.database.campaign_tables import (
+    ARRAYS,
+    ATTEMPTS,
+    CAMPAIGNS,
+    PARTS,
+    PLACE,
+    WAITING,
+)
 from gridbridge.state.database.core import Database
-from gridbridge.state.database.marks import KEY, WAYS
+from gridbridge.state.database.marks import WAYS
 
 NO_ARRAY = 0
 OF_WAYS = ("job", "lacked")
@@ -35,7 +43,7 @@ _SENT = (
         and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array),
         isouter=True,  # one that was cancelled before it was sent is in no array
     )
-    .join(WAYS, and_(*(WAYS.c[name] == ATTEMPTS.c[name] for name in KEY)), isouter=True)
+    .join(WAYS, and_(*(WAYS.c[name] == ATTEMPTS.c[name] for name in PLACE)), isouter=True)
     .where(
         ATTEMPTS.c.campaign == bindparam("of_campaign"),
         ATTEMPTS.c.task.between(bindparam("low"), bindparam("high")),
@@ -94,7 +102,7 @@ class CampaignTasks:
                 attempt=row["attempt"],
                 array=NO_ARRAY,
                 place=0,
-                outcome=Outcome.CANCELLED,
+                outcome=Outcome.UNWANTED,
             )
             kept = {one.name: getattr(ended, one.name) for one in ATTEMPTS.c}
             self._database.execute(insert(ATTEMPTS), kept)
@@ -103,14 +111,17 @@ class CampaignTasks:
             self._database.execute(update(CAMPAIGNS).where(this).values(**more))
         return ended
 
-    def purge(self, campaign: int) -> None:
-        """Forget all of a campaign but its number: root's ledger knows that for ever.
+    def drop_attempts(self, campaign: int) -> None:
+        """Forget all attempts of a campaign.
 
         In several transactions, for others write too; when it was cut short it is repeated.
         """
         for low in range(0, self.last(campaign) + 1, PURGED_AT_ONCE):
             some = ATTEMPTS.c.task.between(low, low + PURGED_AT_ONCE - 1)
             self._database.execute(delete(ATTEMPTS).where(ATTEMPTS.c.campaign == campaign, some))
+
+    def purge(self, campaign: int) -> None:
+        """Forget the rest of a campaign but its number: root's ledger knows that for ever."""
         with self._database.transaction():
             for table in (WAITING, PARTS, ARRAYS, WAYS):
                 self._database.execute(delete(table).where(table.c.campaign == campaign))
@@ -123,6 +134,7 @@ class CampaignTasks:
 def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> ShownTask:
     """Return a task by the attempt that says most of it, with those that ran beside it."""
     ways = tuple(_made_way(each) for each in attempts if each["way_job"] is not None)
+    moved = tuple(_moves(attempts))
     row, others = attempts[0], []
     for each in attempts[1:]:
         lower, row = (row, each) if _says_more(each, row) else (each, row)
@@ -132,7 +144,15 @@ def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> ShownTask:
     known = {name: value for name, value in row.items() if name in SHOWN}
     known |= {"outcome": Outcome(row["outcome"]), "is_waiting": is_waiting}
     known |= {"cluster": row["cluster"] or "", "job_id": row["job_id"] or 0}
-    return ShownTask(**known, copies=copies, beyond_s=beyond_s, made_way=ways)
+    return ShownTask(**known, copies=copies, beyond_s=beyond_s, made_way=ways, moved=moved)
+
+
+def _moves(attempts: list[dict[str, Any]]) -> Iterator[Moved]:
+    """Give the attempts that were moved, each with the cluster of the next one."""
+    for count, row in enumerate(attempts, 1):
+        if row["outcome"] == Outcome.MOVED:
+            to = next((each["cluster"] or "" for each in attempts[count:]), "")
+            yield Moved(attempt=row["attempt"], cluster=row["cluster"] or "", to=to)
 
 
 def _made_way(row: dict[str, Any]) -> MadeWay:

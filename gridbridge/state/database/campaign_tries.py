@@ -1,17 +1,29 @@
 """What is asked of the attempts of campaigns now and then: earlier ones, failed ones, lost ones."""
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Container, Iterable, Sequence, Set
 from dataclasses import asdict
 from datetime import datetime
 
-from sqlalchemy import and_, bindparam, delete, exists, func, insert, or_, select, tuple_
+from sqlalchemy import (
+    Integer,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
 from gridbridge.model.campaigns.adoption import Adoption, Kept
 from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, Outcome
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.plan import Step, Stepped, Tried
 from gridbridge.model.campaigns.steps import FIRST, number_of, step_of
-from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, WAITING
+from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.core import Database
 
@@ -22,12 +34,17 @@ _WHERE = and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEM
 _TASK = tuple_(ATTEMPTS.c.campaign, ATTEMPTS.c.task)
 _TRIED = (
     select(
-        *(ATTEMPTS.c[name] for name in ("campaign", "task", "attempt", "outcome")),
+        *(ATTEMPTS.c[name] for name in ("campaign", "task", "attempt", "outcome", "is_overrun")),
         ARRAYS.c.cluster,
     )
     .join(ARRAYS, _WHERE)
-    .where(_TASK.in_(bindparam("tasks", expanding=True)), ATTEMPTS.c.outcome != Outcome.PENDING)
+    .where(
+        _TASK.in_(bindparam("tasks", expanding=True)),
+        ATTEMPTS.c.outcome != Outcome.PENDING,
+        ~ATTEMPTS.c.is_past,
+    )
 )
+_PAST = update(ATTEMPTS).values(is_past=True)
 _PENDING = (
     select(*ATTEMPTS.c)
     .where(ATTEMPTS.c.campaign == bindparam("campaign"), ATTEMPTS.c.outcome == Outcome.PENDING)
@@ -58,6 +75,7 @@ _FAILED = (
     .where(
         ATTEMPTS.c.campaign == bindparam("of_campaign"),
         ARRAYS.c.cluster == bindparam("of_cluster"),
+        ATTEMPTS.c.task > bindparam("after"),
         ATTEMPTS.c.task < FIRST,
         ATTEMPTS.c.outcome.in_(bindparam("outcomes", expanding=True)),
         or_(
@@ -70,13 +88,9 @@ _FAILED = (
             _LATER.c.attempt > ATTEMPTS.c.attempt,
             _LATER.c.outcome != Outcome.COPY,
         ),
-        ~exists().where(
-            WAITING.c.campaign == ATTEMPTS.c.campaign,
-            WAITING.c.first <= ATTEMPTS.c.task,
-            WAITING.c.last >= ATTEMPTS.c.task,
-        ),
     )
     .order_by(ATTEMPTS.c.task)
+    .limit(bindparam("most", type_=Integer))
 )
 _LAST_ARRAYS = (
     select(ARRAYS.c.cluster, func.max(ARRAYS.c.number).label("number"))
@@ -133,22 +147,42 @@ class CampaignTries:
             )
         )
 
-    def earlier(self, attempts: Iterable[Attempt]) -> tuple[Tried, ...]:
-        """Return what became of the earlier attempts of these tasks, and where."""
-        tasks = sorted({(one.campaign, one.task) for one in attempts if one.attempt > 1})
+    def earlier(
+        self, attempts: Sequence[Attempt], copied: Container[tuple[int, int]] = ()
+    ) -> tuple[Tried, ...]:
+        """Return what became of the other attempts of these tasks, and where.
+
+        Attempts count from when their owner had a task tried again. A first attempt has others
+        only if its task was copied.
+        """
+        first = {(one.campaign, one.task) for one in attempts if one.attempt == 1}
+        later = {(one.campaign, one.task) for one in attempts if one.attempt > 1}
+        tasks = sorted(later | {one for one in first if one in copied})
         return tuple(
             Tried(**dict(row) | {"outcome": Outcome(row["outcome"])})
             for begin in range(0, len(tasks), AT_A_TIME)
             for row in self._database.rows(_TRIED, tasks=tasks[begin : begin + AT_A_TIME])
         )
 
-    def failed(self, event: Event, outcomes: Sequence[Outcome]) -> tuple[Attempt, ...]:
-        """Return the last attempts of the tasks that an event counts, and that do not wait."""
-        of = {"of_campaign": event.campaign, "of_cluster": event.cluster}
-        found = self._database.rows(_FAILED, **of, outcomes=[*outcomes], status=event.exit_status)
+    def failed(
+        self, event: Event, outcomes: Sequence[Outcome], after: int, most: int
+    ) -> tuple[Attempt, ...]:
+        """Return the last attempts of the first tasks after one that an event counts, by task.
+
+        Some of these tasks may wait again.
+        """
+        of = {"of_campaign": event.campaign, "of_cluster": event.cluster, "after": after}
+        status = {"outcomes": [*outcomes], "status": event.exit_status}
+        found = self._database.rows(_FAILED, **of, **status, most=most)
         return tuple(
             Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in map(dict, found)
         )
+
+    def judge_anew(self, campaign: int, tasks: Sequence[int]) -> None:
+        """Let the attempts of these tasks so far count for nothing."""
+        for begin in range(0, len(tasks), AT_A_TIME):
+            some = ATTEMPTS.c.task.in_(tasks[begin : begin + AT_A_TIME])
+            self._database.execute(_PAST.where(ATTEMPTS.c.campaign == campaign, some))
 
     def steps(self, campaigns: Iterable[Campaign]) -> tuple[Stepped, ...]:
         """Return the last attempts of these campaigns' prologues and epilogues."""
@@ -194,10 +228,14 @@ class CampaignTries:
     def kept(self, campaign: int) -> Kept:
         """Return what is kept of a campaign's tasks that have not ended."""
         rows = map(dict, self._database.rows(_PENDING, campaign=campaign))
+        attempts = tuple(Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in rows)
+        found = self._campaigns.find(campaign)
         return Kept(
             waiting=self._campaigns.waiting_of(campaign),
             arrays=self._campaigns.arrays_of(campaign),
-            attempts=tuple(Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in rows),
+            attempts=attempts,
+            earlier=self.earlier(attempts),
+            clusters=frozenset(found.jdl.clusters if found else ()),
         )
 
     def adopt(self, adoption: Adoption) -> None:

@@ -1,11 +1,12 @@
 """The campaigns, their arrays, and every attempt to run a task."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
+    ColumnElement,
     Executable,
     and_,
     bindparam,
@@ -26,11 +27,16 @@ from gridbridge.model.campaigns.campaign import (
     Outcome,
     Waiting,
 )
+from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.campaigns.plan import KeptOff
 from gridbridge.model.campaigns.steps import FIRST
 from gridbridge.model.snapshot import Sent
-from gridbridge.state.database.campaign_rows import campaign_of, values_of
-from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, WAITING
+from gridbridge.state.database.campaign_rows import campaign_of, jdl_of, values_of
+from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, DONE, WAITING
 from gridbridge.state.database.core import Database
+
+AT_A_TIME = 500  # campaigns in one question
+ENDING = ("outcome", "exit_status", "wallclock_s", "is_overrun")  # what is learnt of an attempt
 
 _CAMPAIGN = tuple(CAMPAIGNS.c[field.name] for field in fields(Campaign))
 _ARRAY = tuple(ARRAYS.c[field.name] for field in fields(Array))
@@ -42,6 +48,10 @@ _IS_GOING = or_(
     and_(CAMPAIGNS.c.state == CampaignState.CANCELLED, CAMPAIGNS.c.ended_at.is_(None)),
 )
 _BY_NUMBER = select(*_CAMPAIGN).order_by(CAMPAIGNS.c.number)
+_BRIEFLY = select(*(one for one in _CAMPAIGN if one.name != "jdl")).order_by(CAMPAIGNS.c.number)
+_JDLS = select(CAMPAIGNS.c.number, CAMPAIGNS.c.jdl).where(
+    CAMPAIGNS.c.number.in_(bindparam("numbers", expanding=True))
+)
 _ONE = _BY_NUMBER.where(CAMPAIGNS.c.number == bindparam("number"))
 _BY_TOKEN = _BY_NUMBER.where(CAMPAIGNS.c.token == bindparam("token"))
 _UNFINISHED = _BY_NUMBER.where(
@@ -89,11 +99,22 @@ _DURATIONS = (
 _ENDED = (
     update(ATTEMPTS)
     .where(*(ATTEMPTS.c[key] == bindparam(f"of_{key}") for key in ("campaign", "task", "attempt")))
-    .values({key: bindparam(f"of_{key}") for key in ("outcome", "exit_status", "wallclock_s")})
+    .values({key: bindparam(f"of_{key}") for key in ENDING})
 )
 _WAITING_COUNTS = select(
     WAITING.c.campaign, func.sum(WAITING.c.last - WAITING.c.first + 1).label("tasks")
 ).group_by(WAITING.c.campaign)
+_KEPT_OFF = (
+    select(
+        WAITING.c.campaign,
+        WAITING.c.avoid,
+        WAITING.c.never,
+        func.sum(WAITING.c.last - WAITING.c.first + 1).label("tasks"),
+    )
+    .where(or_(WAITING.c.avoid != "", WAITING.c.never != ""))
+    .group_by(WAITING.c.campaign, WAITING.c.avoid, WAITING.c.never)
+    .order_by(WAITING.c.campaign, WAITING.c.avoid, WAITING.c.never)
+)
 _NEXT_WAITING = (
     select(*(WAITING.c[field.name] for field in fields(Waiting)))
     .where(WAITING.c.campaign == bindparam("campaign"))
@@ -112,8 +133,14 @@ _UNNOTED = (
     )
     .order_by(CAMPAIGNS.c.number)
 )
-_CANCELLED_BY = select(CAMPAIGNS.c.cancelled_by).where(CAMPAIGNS.c.number == bindparam("number"))
-_ENDED_BEFORE = select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.ended_at < bindparam("moment"))
+_DONE = select(DONE.c.campaign).where(
+    DONE.c.token == bindparam("token"), DONE.c.campaign == bindparam("campaign")
+)
+_ENDED_BEFORE = (
+    select(CAMPAIGNS.c.number)
+    .where(CAMPAIGNS.c.ended_at < bindparam("moment"), CAMPAIGNS.c.state != CampaignState.PURGED)
+    .order_by(CAMPAIGNS.c.number)
+)
 _LAST_NUMBER = select(func.max(CAMPAIGNS.c.number).label("number"))
 _LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(
     ARRAYS.c.campaign == bindparam("campaign")
@@ -170,6 +197,19 @@ class Campaigns:
         """Return every campaign by number."""
         return self._found(_BY_NUMBER)
 
+    def outlined(self, known: MutableMapping[int, Jdl]) -> tuple[Campaign, ...]:
+        """Return every campaign by number, with the outline of its JDL.
+
+        Those that are known, by campaign, are not read: a JDL never changes. Others are added.
+        """
+        rows = [dict(row) for row in self._database.rows(_BRIEFLY)]
+        new = [row["number"] for row in rows if row["number"] not in known]
+        for begin in range(0, len(new), AT_A_TIME):
+            some = new[begin : begin + AT_A_TIME]
+            for row in self._database.rows(_JDLS, numbers=some):
+                known[row["number"]] = jdl_of(row["jdl"]).outline
+        return tuple(campaign_of(row | {"jdl": known[row["number"]]}) for row in rows)
+
     def unfinished(self) -> tuple[Campaign, ...]:
         """Return the campaigns of which a task may be sent or live, or an epilogue, by number."""
         return self._found(_UNFINISHED)
@@ -177,6 +217,15 @@ class Campaigns:
     def waiting(self) -> dict[int, int]:
         """Return how many tasks of each campaign wait to be sent; none of which are left out."""
         return {row["campaign"]: int(row["tasks"]) for row in self._database.rows(_WAITING_COUNTS)}
+
+    def kept_off(self) -> dict[int, tuple[KeptOff, ...]]:
+        """Return of each campaign how many of the waiting tasks do not go to which clusters."""
+        found: dict[int, tuple[KeptOff, ...]] = {}
+        for row in self._database.rows(_KEPT_OFF):
+            avoid, never = tuple(row["avoid"].split()), tuple(row["never"].split())
+            one = KeptOff(tasks=int(row["tasks"]), avoid=avoid, never=never)
+            found[row["campaign"]] = (*found.get(row["campaign"], ()), one)
+        return found
 
     def open_arrays(self) -> tuple[Array, ...]:
         """Return the arrays of which a task may live, oldest first in each campaign."""
@@ -205,14 +254,19 @@ class Campaigns:
         return tuple(Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in rows)
 
     def intend(
-        self, campaign: int, cluster: str, tasks: int, at: datetime, *, is_only: bool = True
+        self,
+        campaign: int,
+        cluster: str,
+        tasks: int,
+        at: datetime,
+        kept_off: Sequence[KeptOff] = (),
     ) -> Array | None:
-        """Take tasks that wait into a new array; None where none waits that may go there.
+        """Take tasks that wait into a new array; None where none does.
 
-        Unless it is the only cluster, tasks that avoid it are left.
+        So many of them keep off clusters as is told, and the others off none.
         """
         with self._database.transaction():
-            taken = self._take(campaign, "" if is_only else cluster, tasks)
+            taken = self._take(campaign, tasks, kept_off)
             return self.add_array(campaign, cluster, taken, at) if taken else None
 
     def add_array(
@@ -278,15 +332,18 @@ class Campaigns:
             update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values)
         )
 
-    def cancelled_by(self, campaign: int) -> str:
-        """Return the token of the request that cancelled a campaign; empty for none."""
-        return str(self._database.rows(_CANCELLED_BY, number=campaign)[0]["cancelled_by"])
+    def has_done(self, token: str, campaign: int) -> bool:
+        """Say whether a request was done about a campaign."""
+        return bool(self._database.rows(_DONE, token=token, campaign=campaign))
 
-    def is_cancelled_by(self, campaign: int, token: str) -> None:
-        """Note which request cancelled a campaign."""
-        self._database.execute(
-            update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(cancelled_by=token)
-        )
+    def note_done(self, token: str, campaign: int, at: datetime) -> None:
+        """Note that, in the transaction that does it."""
+        values = {"token": token, "campaign": campaign, "done_at": at}
+        self._database.execute(insert(DONE), values)
+
+    def forget_done(self, before: datetime) -> None:
+        """Forget the requests that were done long ago."""
+        self._database.execute(delete(DONE).where(DONE.c.done_at < before))
 
     def unnoted(self, most: int) -> tuple[int, ...]:
         """Return some campaigns that have ended, whose ends root's ledger may not know."""
@@ -300,24 +357,33 @@ class Campaigns:
         )
 
     def ended_before(self, moment: datetime) -> tuple[int, ...]:
-        """Return the campaigns that ended, or were cancelled, before a time."""
+        """Return the campaigns that ended, or were cancelled, before a time, and are not purged."""
         return tuple(row["number"] for row in self._database.rows(_ENDED_BEFORE, moment=moment))
 
-    def _take(self, campaign: int, avoided: str, tasks: int) -> list[tuple[int, int]]:
-        """Take so many waiting tasks off, the most urgent first; return each with its attempt."""
-        taken: list[tuple[int, int]] = []
-        going = ~WAITING.c.avoid.contains(f" {avoided} ", autoescape=True)
-        query = _NEXT_WAITING.where(going) if avoided else _NEXT_WAITING
-        rows = self._database.rows(query.limit(tasks), campaign=campaign)
+    def _take(
+        self, campaign: int, tasks: int, kept_off: Sequence[KeptOff]
+    ) -> list[tuple[int, int]]:
+        """Take so many waiting tasks off, of each kind the most urgent first.
+
+        Return each with its attempt, the most urgent first.
+        """
+        others = KeptOff(tasks=tasks - sum(one.tasks for one in kept_off))
+        taken = [each for kind in (others, *kept_off) for each in self._take_of(campaign, kind)]
+        return [(task, attempt) for _, task, attempt in sorted(taken)]
+
+    def _take_of(self, campaign: int, kind: KeptOff) -> list[tuple[int, int, int]]:
+        taken: list[tuple[int, int, int]] = []
+        query = _NEXT_WAITING.where(_is_of(kind)).limit(kind.tasks)
         rest: list[Waiting] = []
         gone: list[dict[str, int]] = []
-        for row in rows:
-            last = min(row["last"], row["first"] + tasks - len(taken) - 1)
-            taken += ((task, row["attempt"]) for task in range(row["first"], last + 1))
+        for row in self._database.rows(query, campaign=campaign):
+            last = min(row["last"], row["first"] + kind.tasks - len(taken) - 1)
+            tasks = range(row["first"], last + 1)
+            taken += ((-row["priority"], task, row["attempt"]) for task in tasks)
             gone.append({"of_campaign": campaign, "of_first": row["first"]})
             if last < row["last"]:
                 rest.append(_waiting(dict(row) | {"first": last + 1}))
-            if len(taken) == tasks:
+            if len(taken) == kind.tasks:
                 break
         if gone:
             self._database.execute(_TAKEN, gone)
@@ -333,12 +399,23 @@ class Campaigns:
 
 
 def _waiting_row(campaign: int, waiting: Waiting) -> dict[str, Any]:
-    avoid = f" {' '.join(waiting.avoid)} " if waiting.avoid else ""
-    return asdict(waiting) | {"campaign": campaign, "avoid": avoid}
+    names = {"avoid": _listed(waiting.avoid), "never": _listed(waiting.never)}
+    return asdict(waiting) | {"campaign": campaign} | names
+
+
+def _is_of(kind: KeptOff) -> ColumnElement[bool]:
+    avoid, never = WAITING.c.avoid, WAITING.c.never
+    return and_(avoid == _listed(kind.avoid), never == _listed(kind.never))
+
+
+def _listed(clusters: Iterable[str]) -> str:
+    """Write names with a blank around each, so that one can be looked for."""
+    words = " ".join(clusters)
+    return f" {words} " if words else ""
 
 
 def _waiting(row: dict[str, Any]) -> Waiting:
-    return Waiting(**row | {"avoid": tuple(row["avoid"].split())})
+    return Waiting(**row | {key: tuple(row[key].split()) for key in ("avoid", "never")})
 
 
 def _attempts_of(array: Array, tasks: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:

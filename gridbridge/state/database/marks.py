@@ -3,31 +3,26 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Column, Table, and_, delete, exists, func, select
+from sqlalchemy import BigInteger, Column, Table, func, select
 
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.making_way.contest import Request, Tried, Way
 from gridbridge.model.campaigns.wiping import Mark, Wipe, WipedFor
-from gridbridge.state.database.campaign_tables import ATTEMPTS
+from gridbridge.state.database.campaign_tables import ATTEMPTS, PLACE, delete_places, forget_ended
 from gridbridge.state.database.columns import METADATA, Moment, Words
 from gridbridge.state.database.core import Database
 
-KEY = ("campaign", "array", "place")
 MARKS = Table(
     "campaign_marks",
     METADATA,
-    *(Column(name, BigInteger, primary_key=True, autoincrement=False) for name in KEY),
+    *(Column(name, BigInteger, primary_key=True, autoincrement=False) for name in PLACE),
     Column("wiped_for", Words, nullable=False),
 )
 
-_OF_ARRAY = and_(ATTEMPTS.c.campaign == MARKS.c.campaign, ATTEMPTS.c.array == MARKS.c.array)
-_PENDING = exists().where(
-    _OF_ARRAY, ATTEMPTS.c.place == MARKS.c.place, ATTEMPTS.c.outcome == Outcome.PENDING
-)
 WAYS = Table(
     "campaign_ways",
     METADATA,
-    *(Column(name, BigInteger, primary_key=True, autoincrement=False) for name in KEY),
+    *(Column(name, BigInteger, primary_key=True, autoincrement=False) for name in PLACE),
     Column("cluster", Words, nullable=False),
     Column("job", BigInteger, nullable=False),
     Column("task", BigInteger, nullable=False),
@@ -53,10 +48,8 @@ class Marks:
 
     def put(self, wipe: Wipe) -> None:
         """Mark tasks; one that was marked before gets the new mark."""
-        with self._database.transaction():
-            for key in _keys(wipe):
-                row = key | {"wiped_for": wipe.wiped_for}
-                self._database.execute(self._database.upsert(MARKS), row)
+        rows = [key | {"wiped_for": wipe.wiped_for} for key in _keys(wipe)]
+        self._database.execute_each(self._database.upsert(MARKS), rows)
 
     def cancel(self, campaign: int, task: int) -> int:
         """Mark the attempts of a task whose ends are not known; return how many they are."""
@@ -64,22 +57,17 @@ class Marks:
         query = select(ATTEMPTS.c.campaign, ATTEMPTS.c.array, ATTEMPTS.c.place)
         with self._database.transaction():
             rows = self._database.rows(query.where(*of, ATTEMPTS.c.outcome == Outcome.PENDING))
-            for row in rows:
-                values = dict(row) | {"wiped_for": WipedFor.UNWANTED}
-                self._database.execute(self._database.upsert(MARKS), values)
+            marks = [dict(row) | {"wiped_for": WipedFor.UNWANTED} for row in rows]
+            self._database.execute_each(self._database.upsert(MARKS), marks)
         return len(rows)
 
     def remove(self, wipe: Wipe) -> None:
         """Take marks off: these tasks are not deleted any more."""
-        with self._database.transaction():
-            for key in _keys(wipe):
-                of = and_(*(MARKS.c[name] == value for name, value in key.items()))
-                self._database.execute(delete(MARKS).where(of))
+        delete_places(self._database, MARKS, _keys(wipe))
 
     def tidy(self) -> None:
         """Forget the marks of attempts that have ended."""
-        if self._database.rows(select(MARKS.c.campaign).limit(1)):
-            self._database.execute(delete(MARKS).where(~_PENDING))
+        forget_ended(self._database, MARKS)
 
     def wiped(self, campaign: int, task: int) -> int:
         """Return how many attempts of a task were wiped before they started."""
@@ -96,12 +84,11 @@ class Ways:
 
     def put(self, way: Way, at: datetime) -> None:
         """Note the tasks of one."""
+        known = {"cluster": way.cluster, "job": way.job, "task": way.task, "at": at}
+        known |= {"lacked": ",".join(way.lacked)}
+        rows = [{name: getattr(one, name) for name in PLACE} | known for one in way.tasks]
         with self._database.transaction():
-            for one in way.tasks:
-                key = {"campaign": one.campaign, "array": one.array, "place": one.place}
-                known = {"cluster": way.cluster, "job": way.job, "task": way.task, "at": at}
-                row = key | known | {"lacked": ",".join(way.lacked)}
-                self._database.execute(self._database.upsert(WAYS), row)
+            self._database.execute_each(self._database.upsert(WAYS), rows)
 
     def tried(self, since: datetime) -> Tried:
         """Return for which jobs tasks ended later than that, and when."""

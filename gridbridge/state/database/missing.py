@@ -1,14 +1,12 @@
 """Since when tasks of campaigns are not listed by their clusters, until their ends are known."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Column, Table, and_, bindparam, delete, exists, select
+from sqlalchemy import BigInteger, Column, Table, select
 
-from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.wiping import Missed
-from gridbridge.state.database.campaign_tables import ATTEMPTS
+from gridbridge.state.database.campaign_tables import delete_places, forget_ended
 from gridbridge.state.database.columns import METADATA, Moment
 from gridbridge.state.database.core import Database
 
@@ -21,12 +19,6 @@ MISSING = Table(
     Column("since", Moment, nullable=False),
 )
 
-_KEY = ("campaign", "array", "place")
-_LISTED = delete(MISSING).where(*(MISSING.c[name] == bindparam(f"of_{name}") for name in _KEY))
-_PENDING = exists().where(
-    and_(*(ATTEMPTS.c[name] == MISSING.c[name] for name in _KEY)),
-    ATTEMPTS.c.outcome == Outcome.PENDING,
-)
 Place = tuple[int, int, int]  # a campaign, an array, a place in it
 
 
@@ -43,12 +35,14 @@ class MissingTasks:
 
     def note(self, missed: Iterable[Missed]) -> None:
         """Note what has changed, and forget the attempts that have ended."""
+        missing: list[dict[str, object]] = []
+        listed: list[dict[str, int]] = []
         for one in missed:
-            values = asdict(one)
+            place = {"campaign": one.campaign, "array": one.array, "place": one.place}
             if one.since:
-                self._database.execute(self._database.upsert(MISSING), values)
+                missing.append(place | {"since": one.since})
             else:
-                of = {f"of_{name}": values[name] for name in _KEY}
-                self._database.execute(_LISTED, of)
-        if self._database.rows(select(MISSING.c.campaign).limit(1)):
-            self._database.execute(delete(MISSING).where(~_PENDING))
+                listed.append(place)
+        self._database.execute_each(self._database.upsert(MISSING), missing)
+        delete_places(self._database, MISSING, listed)
+        forget_ended(self._database, MISSING)

@@ -71,15 +71,17 @@ class Predictions:
 
     def keep(self, predicted: Iterable[Prediction]) -> None:
         """Keep job ratios for the next cycle."""
-        for one in predicted:
-            ratio = Ratio(
+        ratios = [
+            Ratio(
                 campaign=one.campaign,
                 cluster=one.cluster,
                 ratio=one.ratio,
                 free=one.terms.free,
                 submitted=one.submitted,
             )
-            self._database.execute(self._database.upsert(RATIOS), asdict(ratio))
+            for one in predicted
+        ]
+        self._database.execute_each(self._database.upsert(RATIOS), [*map(asdict, ratios)])
 
     def tasks_ended(self, campaign: int, cluster: str, tasks: int, at: datetime) -> None:
         """Count tasks that ended at a cluster in this minute."""

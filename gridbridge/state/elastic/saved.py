@@ -1,7 +1,7 @@
 """A folder with what a round looked at: for support, for tests, and to try rules before a set-up.
 
-It has the documents as Grid Engine's programs print them, and state.json, which tells what they
-don't: the moment, the master, the last change and the nodes.
+It has the documents as the batch system's programs print them, and state.json, which tells what
+they don't: the moment, the master, the last change and the nodes.
 """
 
 import json
@@ -15,6 +15,7 @@ from gridbridge.model.elastic.nodes import Node, NodeState
 from gridbridge.model.elastic.saved import Documents, Kept
 
 QSTAT, QHOST, QCONF, STATE = "qstat.xml", "qhost.xml", "qconf.json", "state.json"
+OAR = "oar.txt"  # of an OAR server, in place of the first three
 KEYS = ("now", "master", "last_change", "nodes")
 MORE = ("best_effort", "eligible", "runtimes", "elsewhere", "failed", "spent")
 OF_NODE = ("up_since", "state", "since", "idle_since", "pool", "group", "kept")
@@ -38,6 +39,7 @@ def write(folder: str, documents: Documents, kept: Kept) -> None:
         (QSTAT, documents.qstat),
         (QHOST, documents.qhost),
         (QCONF, documents.qconf),
+        (OAR, documents.oar),
         (STATE, f"{json.dumps(told, indent=2)}\n".encode()),
     ):
         if data:
@@ -51,17 +53,23 @@ def read(folder: str) -> tuple[Documents, Kept]:
     qconf.json may be missing. Without state.json the moment is the one at which qstat.xml was
     written, and no node is known.
     """
+    documents = _documents(folder)
+    path = os.path.join(folder, STATE)
+    if not os.path.exists(path):
+        written = os.stat(os.path.join(folder, OAR if documents.oar else QSTAT)).st_mtime
+        return documents, Kept(now=datetime.fromtimestamp(written, UTC).astimezone())
+    return documents, _State(path, _bytes(folder, STATE)).kept()
+
+
+def _documents(folder: str) -> Documents:
+    if os.path.exists(os.path.join(folder, OAR)):
+        return Documents(oar=_bytes(folder, OAR))
     has_layout = os.path.exists(os.path.join(folder, QCONF))
-    documents = Documents(
+    return Documents(
         qstat=_bytes(folder, QSTAT),
         qhost=_bytes(folder, QHOST),
         qconf=_bytes(folder, QCONF) if has_layout else b"",
     )
-    path = os.path.join(folder, STATE)
-    if not os.path.exists(path):
-        written = os.stat(os.path.join(folder, QSTAT)).st_mtime
-        return documents, Kept(now=datetime.fromtimestamp(written, UTC).astimezone())
-    return documents, _State(path, _bytes(folder, STATE)).kept()
 
 
 def _bytes(folder: str, name: str) -> bytes:

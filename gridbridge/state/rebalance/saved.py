@@ -20,8 +20,9 @@ from gridbridge.model.rebalance.snapshot import (
 MOST_BYTES = 1 << 31
 A_TIME = "an ISO 8601 time with its zone, such as 2026-11-25T12:00:00+00:00"
 A_NAME = "a name: 1 to 255 printable characters"
-A_NUMBER = "a number, 0 or more"
-WHOLE = "a whole number, 0 or more"
+A_PART = "a number, 0 to 1"
+MOST = 10**18
+WHOLE = "a whole number, 0 to 1e18"
 YES = "true or false"
 NAMES = "a list of names"
 KEYS = ("now", "policy", "hosts", "jobs", "tasks", "recent")
@@ -38,7 +39,7 @@ OF_HOST = [
     "zone",
 ]
 OF_JOB = ["name", "autobalance", "replicas", "last_run", "max_per_host"]
-OF_TASK = ["job", "number", "bytes", "state", "live", "replicas"]
+OF_TASK = ["job", "number", "bytes", "state", "live", "replicas", "slots"]
 OF_RECENT = ["hosts", "replicated", "jobs"]
 MOST_TOLD = 20
 HOST_STATES: Mapping[str, HostState] = {  # what people, Hydra and Grid Engine call them
@@ -136,7 +137,7 @@ class _Reading:
             used_bytes=self._as(row, at, "used_bytes", _whole, WHOLE, 0),
             max_bytes=self._as(row, at, "max_bytes", _whole, WHOLE, 0),
             slots=self._as(row, at, "slots", _whole, WHOLE, 1),
-            mean_active=self._as(row, at, "mean_active", _number, A_NUMBER, 0.0),
+            mean_active=self._as(row, at, "mean_active", _part, A_PART, 0.0),
             zone=self._as(row, at, "zone", _text, A_NAME, ""),
         )
 
@@ -159,6 +160,7 @@ class _Reading:
             state=self._word(row, at, TASK_STATES, TaskState.UNKNOWN),
             live=self._as(row, at, "live", _name, A_NAME, ""),
             replicas=self._as(row, at, "replicas", _names, NAMES, ()),
+            slots=self._as(row, at, "slots", _whole, WHOLE, 1),
         )
 
     def _recent(self, told: object) -> Recent:
@@ -243,13 +245,15 @@ def _bool(told: object) -> bool:
 
 
 def _whole(told: object) -> int:
-    if isinstance(told, bool) or not isinstance(told, int | float) or told != int(told) or told < 0:
+    if isinstance(told, bool) or not isinstance(told, int | float):
+        raise TypeError
+    if not 0 <= told <= MOST or told != int(told):
         raise ValueError
     return int(told)
 
 
-def _number(told: object) -> float:
-    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told < float("inf"):
+def _part(told: object) -> float:
+    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told <= 1:
         raise ValueError
     return float(told)
 

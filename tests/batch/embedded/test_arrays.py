@@ -15,7 +15,6 @@ from gridbridge.batch.embedded.limits import Limits
 from tests.batch.embedded.site import Site
 from tests.contract.waiting import until
 
-STEP = 14  # function calls between two places where a program is killed
 KILLED = End(signal=9)
 
 
@@ -175,9 +174,9 @@ def test_the_tasks_of_an_array_share_a_script_until_the_last_is_gone(site: Site)
 
 @pytest.mark.killing
 def test_an_array_whose_submission_is_killed_anywhere_is_there_whole_or_not_at_all(
-    site: Site,
+    site: Site, step: int
 ) -> None:
-    for after in count(1, STEP):
+    for after in count(1, 2 * step):
         name = f"gc.alpha.{after}.1"
         words = ("submit", f"--name={name}", "--held", "--tasks=3")
         is_killed = site.run_killed(after, *words, stdin="exit 0\n")
@@ -190,9 +189,9 @@ def test_an_array_whose_submission_is_killed_anywhere_is_there_whole_or_not_at_a
 @pytest.mark.killing
 @pytest.mark.parametrize("verb", ["release-array", "delete-array"])
 def test_a_command_about_an_array_that_is_killed_anywhere_may_be_repeated(
-    site: Site, verb: str
+    site: Site, verb: str, step: int
 ) -> None:
-    for after in count(1, STEP):
+    for after in count(1, 2 * step):
         asked = ("submit", "--name=held", "--held", "--tasks=3")
         array = int(site.run(*asked, stdin="exit 0\n").stdout)
         is_killed = site.run_killed(after, verb, str(array))

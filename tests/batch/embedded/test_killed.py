@@ -16,7 +16,6 @@ from tests.batch.embedded.site import PROGRAM, Site
 from tests.contract.waiting import stays, until
 
 pytestmark = pytest.mark.killing
-STEP = 7  # function calls between two places where a program is killed
 TICKING = "while :; do echo . >>ticks; sleep 0.05; done\n"
 
 
@@ -27,10 +26,12 @@ def site(tmp_path: Path) -> Iterator[Site]:
     site.empty()
 
 
-def test_a_keeper_that_is_killed_anywhere_loses_no_job_and_runs_none_twice(site: Site) -> None:
+def test_a_keeper_that_is_killed_anywhere_loses_no_job_and_runs_none_twice(
+    site: Site, step: int
+) -> None:
     """What it had not begun another keeper runs; of what it had begun nobody tells an end."""
     ends = []
-    for after in count(1, STEP):
+    for after in count(1, step):
         site.rest()
         job = site.add_noting()
         is_killed = site.run_killed(after, "keep")
@@ -45,11 +46,13 @@ def test_a_keeper_that_is_killed_anywhere_loses_no_job_and_runs_none_twice(site:
 
 
 @pytest.mark.parametrize("verb", ["hold", "release", "suspend", "resume", "delete"])
-def test_a_command_that_is_killed_anywhere_may_be_repeated(site: Site, verb: str) -> None:
+def test_a_command_that_is_killed_anywhere_may_be_repeated(
+    site: Site, verb: str, step: int
+) -> None:
     letters = {"hold": "hqw", "release": "qw", "suspend": "hqw", "resume": "qw", "delete": ""}
     site.add("until [ -e go ]; do sleep 0.05; done\n")
     site.look()
-    for after in count(1, 2 * STEP):
+    for after in count(1, 2 * step):
         job = site.add("exit 0\n", held=verb in ("release", "resume"))
         is_killed = site.run_killed(after, verb, str(job))
         done = site.run(verb, str(job))
@@ -60,8 +63,10 @@ def test_a_command_that_is_killed_anywhere_may_be_repeated(site: Site, verb: str
     (site.path / "go").touch()
 
 
-def test_a_submission_that_is_killed_anywhere_is_there_whole_or_not_at_all(site: Site) -> None:
-    for after in count(1, 2 * STEP):
+def test_a_submission_that_is_killed_anywhere_is_there_whole_or_not_at_all(
+    site: Site, step: int
+) -> None:
+    for after in count(1, 2 * step):
         name = f"gb.alpha.{after}.0.1"
         script = f'echo "$JOB_ID" >>{site.ran}\n'
         is_killed = site.run_killed(after, "submit", f"--name={name}", "--held", stdin=script)

@@ -239,8 +239,17 @@ OURS = (CAPTURED / "accounting.txt").read_bytes().splitlines(keepends=True)[2]
         smuggled(OURS, asked=b"-l arch=x:0.0:NONE:0.0:0:0"),
         smuggled(OURS, rest=OURS.rsplit(b":NONE:0.0", 1)[0].replace(b"gb.alpha.7.0.1", b"sge")),
         smuggled(OURS + OURS),
+        smuggled(OURS.rstrip(b"\n") + b"z\n"),
+        smuggled((OURS.rstrip(b"\n") + b"z\n") * 2),
     ],
-    ids=["one", "after a head that is whole", "before a tail that is whole", "two"],
+    ids=[
+        "one",
+        "after a head that is whole",
+        "before a tail that is whole",
+        "two",
+        "odd",
+        "odd ones",
+    ],
 )
 def test_a_line_in_another_jobs_record_is_no_record(data: bytes) -> None:
     """Grid Engine writes a line feed in a request raw into the record's category."""

@@ -1,5 +1,6 @@
 """What arrays may be in a cell is in its global configuration (sge_conf(5))."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,28 @@ def test_a_limit_of_0_is_none(
     """Of both limits of an array the smaller counts: all of its tasks are to run at once."""
     words = dict(zip(("instances", "tasks", "person", "everybody"), told, strict=True))
 
-    assert array_limits(cell(tmp_path, CONF.format(**words))) == limits
+    found = array_limits(cell(tmp_path, CONF.format(**words)))
+
+    assert found == replace(limits, told_within_s=15.0)
+
+
+@pytest.mark.parametrize(
+    ("reporting", "seconds"),
+    [
+        ("accounting=true flush_time=00:00:10 accounting_flush_time=00:00:00", 0),
+        ("accounting=true flush_time=00:01:10 joblog=false", 70),
+        ("accounting=true accounting_flush_time=01:00:05", 3605),
+        ("accounting=true accounting_flush_time=soon", 15),
+        ("accounting=true", 15),
+    ],
+)
+def test_a_cell_says_after_how_long_records_are_written(
+    tmp_path: Path, reporting: str, seconds: float
+) -> None:
+    """Else it is as sge_conf(5) has it."""
+    found = array_limits(cell(tmp_path, f"reporting_params   {reporting}\n"))
+
+    assert found.told_within_s == seconds
 
 
 def test_a_cell_that_does_not_tell_has_told_nothing(tmp_path: Path) -> None:

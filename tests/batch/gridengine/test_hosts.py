@@ -4,8 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.membership.hosts import Instance, has_reported, read_instances
-from gridbridge.errors import ParseError
+from gridbridge.batch.gridengine.membership.hosts import (
+    Instance,
+    has_reported,
+    instances,
+    read_instances,
+)
+from gridbridge.errors import CommandFailed, ParseError
+from gridbridge.model.route import Cell
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 BEST_EFFORT = b'<resource name="gb_besteffort" type="qc">1</resource>'
@@ -54,6 +60,23 @@ def test_a_queue_that_a_calendar_closed_is_not_disabled_by_hand() -> None:
     (found,) = read_instances(golden("host-new").replace(b"<state>du", b"<state>D"))
 
     assert not found.is_disabled
+
+
+@pytest.mark.parametrize("ending", ["kill -9 $$", "exit 2", "echo no >&2; exit 1"])
+def test_a_qstat_that_failed_does_not_say_that_a_host_has_no_queue(
+    tmp_path: Path, ending: str
+) -> None:
+    """It says so by ending with 1 and without a word."""
+    ports = {"qmaster_port": "1", "execd_port": "2"}
+    folder, program = str(tmp_path), tmp_path / "qstat"
+    where = Cell(root=folder, cell="default", binaries=folder, timeout_s=30, **ports)
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    assert instances(where, "n1") == ()
+
+    program.write_text(f"#!/bin/sh\n{ending}\n")
+    with pytest.raises(CommandFailed):
+        instances(where, "n1")
 
 
 @pytest.mark.parametrize(

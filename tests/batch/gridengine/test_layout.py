@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.demand import printed, read_cell, read_hosts
-from gridbridge.batch.gridengine.layout import asked, read, varying
+from gridbridge.batch.gridengine.layout import arrays, asked, read, varying
+from gridbridge.batch.gridengine.parse import parse_caps
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.cell import CellSeen
 from gridbridge.model.elastic.layout import Counted, Environment, Relation, Resource, Spread
 from gridbridge.model.route import Cell
 
 HOSTS = b"<qhost><host name='n1'/></qhost>"
+BARE = b"<qhost><host name='n5'/></qhost>"  # in no queue
 BY_HAND = {
     "complexes": {
         "h_vmem": {"shortcut": "vmem", "relation": "<=", "consumable": "YES", "default": "1G"},
@@ -131,7 +133,15 @@ def cell(*rows: tuple[object, ...], running: str = "") -> CellSeen:
     """Return a cell in which these jobs wait."""
     jobs = "".join(ROW.format(*row) for row in rows)
     document = f"<job_info><queue_info>{running}</queue_info><job_info>{jobs}</job_info></job_info>"
-    return read_cell(document.encode(), HOSTS, UTC, read(layout(**BY_HAND)))
+    return read_cell(document.encode(), BARE, UTC, read(layout(**BY_HAND)))
+
+
+def test_tasks_of_campaigns_are_a_row_of_their_own() -> None:
+    """By the name that the service gives them, held and released."""
+    names = ("a", "campaign.12", "gc.alpha.12.1", "campaign.x", "gc.alpha")
+    seen = cell(*((number, name, "qw", "") for number, name in enumerate(names, 1))).waiting
+
+    assert [(one.jobs, one.is_campaign) for one in seen] == [((1, 4, 5), False), ((2, 3), True)]
 
 
 def test_jobs_of_the_future_and_those_that_wait_for_others_are_told_apart() -> None:
@@ -196,9 +206,12 @@ def test_hosts_tell_what_is_left_of_consumables_and_what_else_they_have() -> Non
 ANSWERS = {
     "qstat": """case "$*" in *ha*) echo '<job_info><queue_info/><job_info><job_list>
 <JB_job_number>7</JB_job_number></job_list></job_info></job_info>';;
+-j*) echo "<detailed_job_info><djob_info><element><JB_job_number>$2</JB_job_number>
+<JB_ja_task_concurrency>4</JB_ja_task_concurrency></element></djob_info></detailed_job_info>";;
 *) echo '<job_info><queue_info/><job_info><job_list><JB_job_number>7</JB_job_number>
 <state>qw</state><slots>1</slots><hard_request name="arch">x</hard_request></job_list>
-</job_info></job_info>';; esac""",
+<job_list><JB_job_number>9</JB_job_number><state>qw</state><slots>1</slots>
+<tasks>5-1000:1</tasks></job_list></job_info></job_info>';; esac""",
     "qhost": """echo "<qhost><host name='$1'/><host name='$2'/></qhost>" """,
     "qconf": """case "$1" in
 -sc) printf '#name shortcut type relop req cons def urg\\nh_vmem vm MEMORY <= YES YES 0 0\\n';;
@@ -228,4 +241,63 @@ def test_a_cell_is_asked_for_all_of_it(tmp_path: Path) -> None:
     assert found.environments["smp"].spread is Spread.ONE_HOST
     assert [one.name for one in read_hosts(documents.qhost)] == ["-F", "arch,h_vmem"]
     assert asked(b"", documents.qconf) == ("h_vmem",)
-    assert not read_cell(documents.qstat, documents.qhost, UTC, found).waiting[0].can_start
+    first, array = read_cell(documents.qstat, documents.qhost, UTC, found).waiting
+    assert not first.can_start
+    assert (array.tasks, array.capped) == (996, 992)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "is_whole"),
+    [("@all", False), ("n1.example.org", False), ("n2", True), ("NONE", True)],
+)
+def test_a_list_without_queue_instances_is_no_idle_cell(hosts: str, is_whole: bool) -> None:
+    """Where qconf(1) has queues on hosts that are there, qstat(1) lists them."""
+    table = {"hostgroups": {"@all": ["n3", "n1"]}, "queues": {"all.q": {"hostlist": hosts}}}
+    told, empty = read(json.dumps(table).encode()), b"<job_info><queue_info/><job_info/></job_info>"
+
+    if is_whole:
+        assert read_cell(empty, HOSTS, UTC, told).instances == ()
+        return
+    with pytest.raises(ParseError, match="no queue on any host"):
+        read_cell(empty, HOSTS, UTC, told)
+
+
+def test_arrays_that_wait_are_asked_for_their_tasks_at_once_the_largest_first() -> None:
+    """Those that are held, run, or have one task left are not asked for."""
+    rows = (("1", "qw", "1-3:1"), ("2", "hqw", "1-9:1"), ("3", "qw", "5"), ("4", "Rqw", "1,7-9:1"))
+    text = "".join(
+        f"<job_list><JB_job_number>{job}</JB_job_number><state>{state}</state>"
+        f"<tasks>{tasks}</tasks></job_list>"
+        for job, state, tasks in (*rows, ("5", "r", "1"))
+    )
+
+    assert arrays(text.encode()) == [4, 1]
+
+
+def test_how_many_tasks_run_at_once_is_read_of_several_jobs() -> None:
+    job = "<element><JB_job_number>{}</JB_job_number><JB_ja_task_concurrency>{}</{}></element>"
+    rows = "".join(job.format(*one, "JB_ja_task_concurrency") for one in ((3, 0), (4, 2), (5, 7)))
+
+    assert parse_caps(f"<djob_info>{rows}</djob_info>".encode()) == {4: 2, 5: 7}
+
+
+def test_a_task_on_several_hosts_runs_once() -> None:
+    """A parallel task is listed in each of its queues, and -tc counts tasks."""
+    task = (
+        "<job_list><JB_job_number>8</JB_job_number><state>r</state><slots>1</slots>"
+        "<tasks>1</tasks></job_list>"
+    )
+    queue = (
+        "<Queue-List><name>all.q@{}</name><slots_used>1</slots_used><slots_total>1</slots_total>"
+        f"{task}</Queue-List>"
+    )
+    queues = queue.format("n1") + queue.format("n2")
+    wait = (
+        "<job_list><JB_job_number>8</JB_job_number><state>qw</state><slots>2</slots>"
+        "<tasks>2-6:1</tasks></job_list>"
+    )
+    qstat = f"<job_info><queue_info>{queues}</queue_info><job_info>{wait}</job_info></job_info>"
+    qhost = b"<qhost><host name='n1'/><host name='n2'/></qhost>"
+    seen = read_cell(qstat.encode(), qhost, UTC, read(b'{"concurrency": {"8": 3}}'))
+
+    assert (seen.waiting[0].tasks, seen.waiting[0].capped) == (5, 3)

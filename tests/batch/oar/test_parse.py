@@ -9,7 +9,7 @@ import pytest
 from gridbridge.batch.oar import status
 from gridbridge.batch.oar.commands import BREAK, WHOLE
 from gridbridge.batch.oar.parse import Job, read_cluster, read_jobs, read_properties
-from gridbridge.decisions.campaigns.outcomes import outcome_of
+from gridbridge.decisions.campaigns.ending.outcomes import outcome_of
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.job import JobEnd
@@ -369,6 +369,22 @@ def test_nodes_are_queues_with_a_slot_a_resource() -> None:
         ("n7", "u", 0),
         ("n8", "u", 0),
     ]
+
+
+def test_its_nodes_are_those_that_run_jobs_or_soon_will(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request is spread over a suspected node as well: OAR counts it, and it comes back."""
+    told = nodes(
+        resource(1, "n1"),
+        resource(2, "n2", state="Suspected"),
+        resource(3, "n3", drain="YES"),
+        resource(4, "n4", state="Absent", available_upto=2147483646),
+        resource(5, "n5", state="Absent"),
+        resource(6, "n6", state="Dead"),
+        resource(7, "n7", type="licence"),
+    )
+    monkeypatch.setattr(status, "_ask", lambda *_: told)
+
+    assert {"n1", "n2", "n4"} == status.vocabulary(OarServer(timeout_s=5)).node
 
 
 def test_what_makes_way_leaves_its_slots_to_others(monkeypatch: pytest.MonkeyPatch) -> None:

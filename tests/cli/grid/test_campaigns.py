@@ -1,23 +1,26 @@
 """What users type about campaigns, in CiGri's words."""
 
+import os
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 import pytest
+from click import Command
 from click.testing import CliRunner, Result
 
 from gridbridge.cli import program
 from gridbridge.cli.grid.griddel import griddel
+from gridbridge.cli.grid.gridnotify import gridnotify
 from gridbridge.cli.grid.gridstat import gridstat
 from gridbridge.cli.grid.gridsub import gridsub
 from gridbridge.cli.grid.listing import HEAD
-from gridbridge.errors import ConfigError
+from gridbridge.config.brought.jdl import Said
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns, ShownErrors
-from gridbridge.services.tools import campaigns
+from gridbridge.services.tools import campaign_sources, campaigns
 from gridbridge.state import campaigns_shown
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -178,6 +181,8 @@ def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
         (["--retry-failed", "99999"], 1, "no campaign 99999"),
         (["-f", "/nonexistent"], 2, "No such file"),
         (["-t", "batch", "-j", "{}"], 2, "not one of"),
+        (["-t", "1-10", "job.sh"], 2, "gridsub --array N-M -- ./SCRIPT {}"),
+        (["-tc", "5", "job.sh"], 2, "it is the campaign's type here"),
     ],
 )
 def test_gridsub_says_what_is_wrong(options: list[str], status: int, words: str) -> None:
@@ -186,13 +191,6 @@ def test_gridsub_says_what_is_wrong(options: list[str], status: int, words: str)
 
     assert getattr(done.exception, "exit_code", done.return_value) == status
     assert words in done.output + str(done.exception)
-
-
-def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from() -> None:
-    """As with CiGri's -d; it is a line else."""
-    done = CliRunner().invoke(gridsub, ["-d", "-j", "{}"], standalone_mode=False)
-
-    assert isinstance(done.exception, ConfigError)
 
 
 @pytest.fixture(name="no_host")
@@ -239,6 +237,74 @@ def test_where_nobody_takes_campaigns_nothing_is_stored() -> None:
     assert (brought.return_value, asked.return_value) == (75, 75)
     assert "campaigns are brought on the transfer host" in brought.output
     assert "campaigns are brought on the transfer host" in asked.output
+
+
+JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (gridsub, ["-j", JDL]),
+        (griddel, ["1"]),
+        (gridnotify, ["-l"]),
+    ],
+)
+def test_what_may_be_done_has_a_status_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, command: Command, words: list[str]
+) -> None:
+    """Who repeats it after 75 would do it twice."""
+
+    def unanswered(*_: object, **__: object) -> None:
+        raise campaigns.Unanswered(campaigns.UNANSWERED)
+
+    for name in ("submit", "asked"):
+        monkeypatch.setattr(campaigns, name, unanswered)
+
+    done = CliRunner().invoke(command, words, standalone_mode=False)
+
+    assert (done.return_value, "look at gridstat before" in done.output) == (76, True)
+
+
+@pytest.mark.usefixtures("no_host")
+@pytest.mark.parametrize("options", [[], ["-d"]], ids=["plain", "debug"])
+@pytest.mark.parametrize(
+    ("text", "status", "error"),
+    [
+        ("{}", 1, "ConfigError"),
+        (JDL, 75, "Unreachable"),
+        ('{"name": "odd"}', 2, "RuntimeError"),
+    ],
+    ids=["refused", "unreachable", "unexpected"],
+)
+def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    text: str,
+    status: int,
+    error: str,
+) -> None:
+    """As with CiGri's -d, on standard error; the exit status is the same one."""
+    read = campaign_sources.read
+
+    def reads(source: str, said: str, type_: str) -> Said:
+        if "odd" in said:
+            raise RuntimeError("odd")
+        return read(source, said, type_)
+
+    monkeypatch.setattr(campaign_sources, "read", reads)
+    monkeypatch.setattr("sys.argv", ["gridsub", *options, "-j", text])
+
+    with pytest.raises(SystemExit) as ended:
+        program.run(gridsub, "gridsub")
+
+    told = capsys.readouterr()
+    lines = told.err.splitlines()
+    is_traced = lines[0] == "Traceback (most recent call last):"
+    assert (ended.value.code, told.out, is_traced) == (status, "", bool(options))
+    assert any(error in line for line in lines) == (bool(options) or status == 2)
+    assert lines[-1].startswith("gridsub: ")
 
 
 @pytest.mark.parametrize(
@@ -317,3 +383,58 @@ def test_griddel_wants_ids(options: list[str]) -> None:
     done = CliRunner().invoke(griddel, options, standalone_mode=False)
 
     assert getattr(done.exception, "exit_code", None) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["1.7"], "1.7 is a task: griddel -j 1.7"),
+        (["1", "2.0"], "2.0 is a task: griddel -j 2.0"),
+        (["a.7"], "name campaigns by their ids"),
+    ],
+)
+def test_griddel_of_a_task_says_how_a_task_is_cancelled(options: list[str], told: str) -> None:
+    done = CliRunner().invoke(griddel, options, standalone_mode=False)
+
+    assert str(done.exception).startswith(told)
+
+
+def test_root_submits_no_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root would have to run it as root; only a spool of root's own is an embedded site's."""
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    if os.getuid() == 0:
+        os.chown(spool, 990, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    said = Said(jdl=Jdl(name="n", clusters={}), parameters=())
+
+    with pytest.raises(campaigns.Refused, match="nothing of a campaign is ever run as root"):
+        campaigns.submit(said, str(spool), str(tmp_path))
+    assert os.listdir(spool) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "is_told"), [("--check", True), ("--wait", True), ("--seed", False)]
+)
+def test_our_options_behind_a_script_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, is_told: bool
+) -> None:
+    """They are the script's words, as at qsub; who asks for a check should not find it sent."""
+    (tmp_path / "job.sh").write_text("echo $1\n")
+    monkeypatch.setattr(campaigns, "submit", lambda _: 12)
+    argv = ["--clusters", "beta", str(tmp_path / "job.sh"), option]
+
+    done = CliRunner().invoke(gridsub, argv, standalone_mode=False)
+
+    assert (f"{option} behind the script is the script's" in done.stderr) is is_told
+    assert "CAMPAIGN_ID=12" in done.stdout
+
+
+def test_a_jdl_in_the_place_of_a_script_is_refused(tmp_path: Path) -> None:
+    """The shell would run it, once at some cluster."""
+    path = tmp_path / "sweep.json"
+    path.write_text('{"name": "a"}')
+
+    done = CliRunner().invoke(gridsub, [str(path)], standalone_mode=False)
+
+    assert f"gridsub -f {path}" in done.output + str(done.exception)

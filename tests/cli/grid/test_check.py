@@ -5,6 +5,7 @@ import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from gridbridge.cli.grid import waiting
 from gridbridge.cli.grid.gridsub import gridsub
 from gridbridge.cli.grid.gridwait import gridwait
+from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.reasons import ShownCycle
@@ -21,9 +23,10 @@ from gridbridge.model.campaigns.shown import (
     ShownGrid,
     ShownGridCluster,
 )
+from gridbridge.model.shown import ShownDrain
 from gridbridge.services.tools import campaign_check, campaign_sources, campaigns
 from gridbridge.services.tools.campaign_sources import Wishes
-from gridbridge.state import campaigns_shown
+from gridbridge.state import campaigns_shown, drains
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CONFIG = """
@@ -108,6 +111,20 @@ def test_a_check_tells_the_rules_and_what_would_go_where() -> None:
     )
 
 
+@pytest.mark.parametrize(("type_", "free"), [("best-effort", 1), ("normal", 3)])
+def test_a_check_counts_the_slots_that_are_free_for_such_tasks(
+    site: Path, type_: str, free: int
+) -> None:
+    """Best-effort tasks make way for ordinary ones, and not for each other."""
+    cycle = ShownCycle(at=NOON, free_slots={"beta": 3}, besteffort_slots={"beta": 1})
+    campaigns_shown.put(cycle, str(site / "published"))
+    array = ("--array", "1-9", "--clusters", "beta", "--type", type_)
+
+    _, lines = sub("--check", *array, "--", "run")
+
+    assert lines[2].startswith(f"beta: {free} free slots, ")
+
+
 def test_a_check_tells_where_no_task_fits(site: Path) -> None:
     """However long it waits."""
     small = ShownGridCluster(name="beta", kind="gridengine", answered_at=NOON, slots=2)
@@ -115,7 +132,31 @@ def test_a_check_tells_where_no_task_fits(site: Path) -> None:
 
     _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "-l", "/core=3", "--", "run")
 
-    assert lines[2] == "beta: a task needs 3 slots, and it has 2: none goes there"
+    assert lines[2:4] == [
+        "beta: a task needs 3 slots, and it has 2: none goes there",
+        "9 would wait for ever: no cluster of the campaign is large enough for a task",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("is_drained", "words"),
+    [
+        (True, "it is drained: nothing goes there until that ends"),
+        (False, "it is under stress: nothing goes there until that ends"),
+    ],
+)
+def test_a_check_sends_nothing_where_nothing_goes(site: Path, is_drained: bool, words: str) -> None:
+    """The tasks wait."""
+    published = str(site / "published")
+    if is_drained:
+        drains.make_folder(published)
+        drains.put("beta", ShownDrain(by="root", at=NOON, reason="Monday"), published)
+    cycle = ShownCycle(at=NOON, free_slots={"beta": 3}, stressed=() if is_drained else ("beta",))
+    campaigns_shown.put(cycle, published)
+
+    _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "--", "run")
+
+    assert lines[2:4] == [f"beta: {words}", "9 would wait for free slots"]
 
 
 @pytest.mark.usefixtures("site")
@@ -134,6 +175,18 @@ def test_hosts_that_a_cluster_can_not_be_asked_for_are_refused(check: list[str])
             " a=1 or b=2",
         ],
     )
+
+
+@pytest.mark.parametrize("named", ["BETA", "beta,x y"])
+def test_clusters_are_named_as_the_site_names_them(site: Path, named: str) -> None:
+    """What is not is told with all that there are."""
+    config = str(site / "gridbridge.toml")
+    unknown = "--clusters: no cluster .* here; the clusters are alpha, beta$"
+
+    with pytest.raises(ConfigError, match=unknown):
+        campaign_sources.array("1", ("run",), Wishes(clusters=named), config)
+    said = campaign_sources.array("1", ("run",), Wishes(clusters="beta, alpha"), config)
+    assert [*said.jdl.clusters] == ["beta", "alpha"]
 
 
 def test_resources_are_asked_of_the_clusters_that_know_them(site: Path) -> None:
@@ -222,7 +275,8 @@ def test_what_is_brought_is_as_the_rules_made_it(
 )
 def test_waiting_ends_with_the_campaign(tmp_path: Path, last: ShownCampaign, status: int) -> None:
     """0 only if every task succeeded; a paused campaign goes on."""
-    steps = [(), (SWEEP,), (replace(SWEEP, state=CampaignState.PAUSED),), (last,)]
+    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
+    steps = [(SWEEP,), (replace(SWEEP, state=CampaignState.PAUSED),), (last,)]
 
     def pause(_: float) -> None:
         shown = ShownCampaigns(at=NOON, campaigns=steps.pop(0))
@@ -236,13 +290,33 @@ def test_nobody_waits_for_a_campaign_that_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line says so."""
-    from gridbridge.cli.grid import gridwait as module
-
-    monkeypatch.setattr(module, "SHOWN_S", 0)
+    monkeypatch.setattr(waiting, "SHOWN_S", 0)
 
     done = CliRunner().invoke(gridwait, ["7", "--published", str(tmp_path)], standalone_mode=False)
 
-    assert (done.return_value, done.output) == (1, "gridwait: no campaign 7\n")
+    assert (done.return_value, done.output) == (1, "no campaign 7\n")
+
+
+def test_a_campaign_that_is_shown_soon_is_waited_for(tmp_path: Path) -> None:
+    """Gridsub tells its number first."""
+    shown = ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, state=CampaignState.CANCELLED),))
+    Timer(0.5, campaigns_shown.put, [shown, str(tmp_path)]).start()
+
+    assert waiting.wait(7, str(tmp_path)) == 1
+    assert campaigns_shown.read(ShownCampaigns, str(tmp_path))
+
+
+def test_nobody_waits_for_a_campaign_that_is_there_no_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its owner purged it, or the state file that is there now does not know it."""
+    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
+
+    def pause(_: float) -> None:
+        campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=()), str(tmp_path))
+
+    assert waiting.wait(7, str(tmp_path), pause) == 1
+    assert capsys.readouterr().err.startswith("campaign 7 is there no more: it was purged")
 
 
 @pytest.mark.parametrize(("failed", "status"), [(0, 0), (1, 1)])

@@ -16,14 +16,17 @@ from gridbridge.cli.grid.gridwait import gridwait
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.events import Code, Event, Kind, ShownEvents
 from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.names import file_of
+from gridbridge.model.campaigns.request import Answer
 from gridbridge.model.campaigns.shown import (
     ShownCampaign,
     ShownCampaigns,
     ShownGrid,
     ShownGridCluster,
 )
-from gridbridge.services.tools import campaign_events
-from gridbridge.state import campaign_files, campaigns_shown
+from gridbridge.model.shown import ShownDrain
+from gridbridge.services.tools import campaign_events, campaigns
+from gridbridge.state import campaign_files, campaigns_shown, drains
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 FAILED = Event(
@@ -131,7 +134,7 @@ def test_an_event_is_a_line_for_people(published: str) -> None:
 @pytest.mark.parametrize(
     ("options", "status", "words"),
     [
-        ([], 2, "one of -c ID, -e ID and -g"),
+        (["-f"], 2, "which ones? one of -c ID, -e ID and -g"),
         (["-c", "99"], 1, "no campaign 99"),
         (["-e", "99"], 1, "no event 99"),
         (["-e", "x"], 2, "not a valid integer"),
@@ -147,6 +150,39 @@ def test_gridevents_says_what_is_wrong(
 
     assert getattr(done.exception, "exit_code", done.return_value) == status
     assert words in done.output + str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("answers", "status"),
+    [
+        ({3: Answer.DONE, 4: Answer.NOT_AGAIN}, 0),
+        ({3: Answer.CLOSED, 4: Answer.NOT_AGAIN}, 1),
+        ({4: Answer.NOT_AGAIN}, 1),
+    ],
+    ids=["besides", "another", "alone"],
+)
+def test_a_sink_stays_open_when_tasks_run_again(
+    published: str, monkeypatch: pytest.MonkeyPatch, answers: dict[int, Answer], status: int
+) -> None:
+    """That is no failure of what was typed for other events."""
+    monkeypatch.setattr(campaigns, "ask", lambda *_, **__: answers)
+
+    done = run(gridevents, published, "-c", "12", "-r")
+
+    assert done.return_value == status
+    assert "event 4: a sink stays open until -f says that its results are right" in done.output
+
+
+def test_that_a_test_is_not_tried_again_is_told(
+    published: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what there is instead; nothing is done."""
+    monkeypatch.setattr(campaigns, "ask", lambda *_, **__: {3: Answer.ONE_TRY})
+
+    done = run(gridevents, published, "-e", "3", "-r")
+
+    assert done.return_value == 1
+    assert "event 3: a test sends one task a cluster: submit it again" in done.output
 
 
 def test_gridstat_shows_the_open_events_of_a_campaign(published: str) -> None:
@@ -195,6 +231,50 @@ def test_only_the_owner_reads_what_a_task_was_about(tmp_path: Path) -> None:
     assert campaign_events.first_task(DOWN, str(tmp_path)) == ("", ())
 
 
+def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None:
+    """Its parameters stand in a file of their own."""
+    header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
+    (tmp_path / "campaign.12").mkdir()
+    (tmp_path / "c.12").write_bytes(campaign_files.encode(header, ("a",)))
+    for part, lines in ((1, ("b", "c 8")), (2, ("d 9",))):
+        (tmp_path / file_of(12, part)).write_bytes(campaign_files.encode({}, lines))
+
+    told = [
+        campaign_events.first_task(replace(FAILED, first_task=task), str(tmp_path))[0]
+        for task in range(5)
+    ]
+
+    assert told == ["a", "b", "c 8", "d 9", ""]
+
+
+def test_only_the_owner_reads_where_tasks_could_not_start(tmp_path: Path) -> None:
+    """As the JDL says it."""
+    header = {"clusters": {"beta": {"exec_directory": "$HOME/a\x1bb"}}}
+    (tmp_path / "c.12").write_bytes(campaign_files.encode(header, ("a",)))
+    event = replace(FAILED, kind=Kind.CAMPAIGN, code=Code.SETUP_ERROR)
+
+    assert campaign_events.directory(event, str(tmp_path)) == "$HOME/a?b"
+    assert campaign_events.directory(event, str(tmp_path / "none")) == ""
+    assert campaign_events.directory(FAILED, str(tmp_path)) == ""
+
+
+@pytest.mark.parametrize(
+    ("number", "cure"),
+    [
+        (
+            3,
+            "when it is put right: gridevents -c 12 -r has the failed tasks tried again,"
+            " gridevents -e 3 -f only closes it",
+        ),
+        (4, "it is over once that works; gridevents -e 4 -f has it tried at once"),
+    ],
+)
+def test_an_event_is_told_with_what_its_owner_may_do(
+    published: str, number: int, cure: str
+) -> None:
+    assert run(gridevents, published, "-e", str(number)).output.splitlines()[-1] == cure
+
+
 def test_clusters_are_lines_that_tell_more_when_asked(published: str) -> None:
     """Their numbers, words and bars are CiGri's."""
     assert run(gridclusters, published).output.splitlines() == ["1: beta", "2: gamma"]
@@ -214,9 +294,59 @@ def test_clusters_are_lines_that_tell_more_when_asked(published: str) -> None:
     assert "    kind: oar" in run(gridclusters, published, "-I").output.splitlines()
 
 
+def test_a_cluster_is_told_with_its_open_events(published: str) -> None:
+    """In all that is known of it, with the words of who refused."""
+    events = (replace(REFUSED, why="no queue"), DOWN, OVER)
+    campaigns_shown.put(ShownEvents(at=NOON, events=events), published)
+
+    lines = run(gridclusters, published, "-I").output.splitlines()
+
+    assert [line for line in lines if " event " in line] == [
+        "    event 4, RUNNER_SUBMIT_ERROR: campaign 12: gamma refuses its arrays: no queue",
+        "    event 5, GET_JOBS: gamma does not tell how it is",
+    ]
+
+
+def test_a_cluster_that_no_campaign_needs_is_not_asked(published: str) -> None:
+    campaigns_shown.put(ShownEvents(at=NOON), published)
+
+    assert run(gridclusters, published, "-i").output.splitlines()[1] == (
+        "2: gamma (oar, free:unknown/unknown, not asked: no campaign goes on there)"
+    )
+
+
+def test_a_bar_is_never_longer_than_its_cluster(published: str) -> None:
+    """Slots of best-effort tasks are used, and free for ordinary ones."""
+    full = replace(GRID[0], used=8, running=8, free=0, free_for_normal=8)
+    campaigns_shown.put(ShownGrid(at=NOON, clusters=(full,)), published)
+
+    assert run(gridclusters, published, "-b").output.splitlines() == [
+        "1: beta (gridengine, free:0/8)",
+        "o" * 80,
+    ]
+    campaigns_shown.put(ShownGrid(at=NOON, clusters=(replace(full, free=8),)), published)
+    assert run(gridclusters, published, "-b").output.splitlines()[1] == "o" * 80
+
+
 def test_a_site_without_campaigns_shows_no_clusters(tmp_path: Path) -> None:
     """Why there are none goes to standard error, so that a script reads none."""
     done = run(gridclusters, str(tmp_path))
 
     assert done.stdout == ""
     assert done.stderr == "gridclusters: no cycle of gridbridge-runner has told of clusters yet\n"
+
+
+def test_a_drained_cluster_is_shown_as_such(published: str) -> None:
+    drains.make_folder(published)
+    drains.put("beta", ShownDrain(by="root", at=NOON, reason="Monday"), published)
+
+    first, _ = run(gridclusters, published, "-i").output.splitlines()
+
+    assert first.endswith("drained)")
+
+
+def test_without_a_word_all_open_events_are_shown(published: str) -> None:
+    """Those of clusters, too; what is closed only with -a."""
+    lines = run(gridevents, published).output.splitlines()
+
+    assert sum(" open " in f" {line} " for line in lines) == 3

@@ -40,6 +40,16 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(gridnotify, list(words), standalone_mode=True)
 
 
+def test_who_is_told_nothing_is_told_how_to(service: Service) -> None:
+    """On standard error, so that a script reads no line."""
+    service.answer = {"subscriptions": []}
+
+    done = run("-l")
+
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "you have no subscriptions; gridnotify -m ADDRESS -s high" in done.stderr
+
+
 def test_a_subscription_is_asked_for(service: Service) -> None:
     done = CliRunner().invoke(
         gridnotify, ["--mail", "a@b", "-s", "high", "-v"], standalone_mode=False

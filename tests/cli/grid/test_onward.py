@@ -1,6 +1,5 @@
 """On a login node the grid commands go on to the transfer host, with all that they need."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,15 +7,20 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.cli.grid import UNREACHABLE, onward
+from gridbridge.cli.grid import UNANSWERED, UNREACHABLE, onward
+from gridbridge.cli.grid.griddel import main as griddel
+from gridbridge.cli.grid.gridevents import main as gridevents
 from gridbridge.cli.grid.gridfetch import main as gridfetch
+from gridbridge.cli.grid.gridnotify import main as gridnotify
 from gridbridge.cli.grid.gridstat import main as gridstat
-from gridbridge.cli.grid.gridsub import gridsub
+from gridbridge.cli.grid.gridsub import gridsub as gridsub_command
+from gridbridge.cli.grid.gridsub import main as gridsub
 from gridbridge.config.brought.jdl import Said
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.services.tools import campaign_sources
 
+JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 SITE = '[site]\ncluster = "alpha"\n{}[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
 
 
@@ -59,7 +63,7 @@ def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path
     )
 
     words = ["-f", str(tmp_path / "n.json"), "--wait"]
-    done = CliRunner().invoke(gridsub, words, standalone_mode=False)
+    done = CliRunner().invoke(gridsub_command, words, standalone_mode=False)
 
     ((host, program, *options, data),) = asked
     assert (done.return_value, host, options) == (3, "alpha-master", ["--ready", "--wait"])
@@ -72,8 +76,12 @@ def test_what_is_added_goes_with_its_lines(asked: list[Any], tmp_path: Path) -> 
     """They are named where the campaign is."""
     (tmp_path / "more").write_text("c\n")
 
-    CliRunner().invoke(gridsub, ["-c", "12", "-F", str(tmp_path / "more")], standalone_mode=False)
-    CliRunner().invoke(gridsub, ["--check", "-c", "12", "-J", '["c"]'], standalone_mode=False)
+    CliRunner().invoke(
+        gridsub_command, ["-c", "12", "-F", str(tmp_path / "more")], standalone_mode=False
+    )
+    CliRunner().invoke(
+        gridsub_command, ["--check", "-c", "12", "-J", '["c"]'], standalone_mode=False
+    )
 
     assert [one[2:] for one in asked] == [
         ("-c", "12", "-F", "-", b"c\n"),
@@ -153,13 +161,54 @@ def test_what_is_written_there_is_brought_here(
     assert (files, (tmp_path / "new/a.png").read_text()) == ({"new/a.png", "new/0/b"}, "new")
 
 
-def test_a_host_that_is_not_reached_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It is not known whether anything was done."""
-    monkeypatch.setattr("gridbridge.shell.onward.run", lambda *_: 255)
+SSH = """#!/bin/sh
+{}
+exit 255
+"""
+NOT_REACHED = "alpha-master was not reached; nothing is changed there"
+LOST = "the connection to alpha-master was lost, and it may be done there; look at gridstat"
+EITHER = "alpha-master was not reached, or the connection was lost"
 
-    assert onward.go("there", "griddel", ("12",), UNREACHABLE) == UNREACHABLE
-    told = "griddel: there was not reached, or the connection was lost; look at gridstat before you"
-    assert capsys.readouterr().err.startswith(told)
-    assert os.path.isdir("/")
+
+@pytest.mark.parametrize(
+    ("main", "words", "begins", "status", "told"),
+    [
+        (griddel, ["12"], "", UNREACHABLE, NOT_REACHED),
+        (griddel, ["12"], "cat >/dev/null", UNANSWERED, LOST),
+        (gridevents, ["12", "-f"], "", UNREACHABLE, NOT_REACHED),
+        (gridevents, ["12", "-r"], "cat >/dev/null", UNANSWERED, LOST),
+        (gridevents, ["12"], "", UNREACHABLE, EITHER),
+        (gridnotify, ["-m", "a@b", "-s", "low"], "cat >/dev/null", UNANSWERED, LOST),
+        (gridnotify, ["-l"], "", UNREACHABLE, EITHER),
+        (gridsub, ["-j", JDL], "", UNREACHABLE, NOT_REACHED),
+        (gridsub, ["-j", JDL], "cat >/dev/null", UNANSWERED, LOST),
+        (gridsub, ["-c", "12", "-J", "[]"], "", UNREACHABLE, NOT_REACHED),
+        (gridsub, ["-c", "12", "-J", "[]"], "cat >/dev/null", UNANSWERED, LOST),
+        (gridsub, ["-j", JDL, "--check"], "cat >/dev/null", UNREACHABLE, EITHER),
+        (gridstat, ["12"], "", 2, EITHER),
+    ],
+)
+def test_a_lost_connection_is_not_called_a_host_that_is_not_reached(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    main: Callable[[], None],
+    words: list[str],
+    begins: str,
+    status: int,
+    told: str,
+) -> None:
+    """75 only where nothing can have been done: a script that repeats it does it once."""
+    (tmp_path / "ssh").write_text(SSH.format(begins))
+    (tmp_path / "ssh").chmod(0o755)
+    defaults = (None, str(tmp_path / "ssh"), 1)
+    monkeypatch.setattr("gridbridge.shell.onward.run.__defaults__", defaults)
+    monkeypatch.setattr(onward, "host", lambda *_: "alpha-master")
+    monkeypatch.setattr("sys.argv", ["program", *words])
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    name = main.__module__.rpartition(".")[2]
+    assert ended.value.code == status
+    assert capsys.readouterr().err.startswith(f"{name}: {told}")

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.grid import watching
+from gridbridge.cli.grid.gridfetch import gridfetch
 from gridbridge.cli.grid.gridstat import gridstat
 from gridbridge.cli.grid.listing import in_range
 from gridbridge.config.brought import jdl
@@ -146,7 +147,7 @@ def test_what_is_the_owners_is_refused_to_others(site: Site, options: list[str])
     done = site.stat(*options)
 
     assert done.return_value == 1
-    assert done.output == "gridstat: campaign 7: its file is not yours to read\n"
+    assert done.output == "gridstat: campaign 7: its file is there no more\n"
 
 
 @pytest.mark.parametrize(
@@ -245,6 +246,34 @@ def test_json_has_the_tasks_as_jobs(site: Site) -> None:
 
     assert (found["number"], len(found["jobs"]), found["jobs"][2]["job_id"]) == (7, 2003, 31)
     assert "parameters" not in found["jobs"][2]
+
+
+def test_what_succeeded_at_a_sink_is_marked(site: Site) -> None:
+    """Until its owner says that short tasks are right there."""
+    site.show(replace(SWEEP, sinks=("beta",)))
+
+    first, second, *_ = site.stat("-H", "-f", "7").output.splitlines()[2:]
+    found = json.loads(site.stat("7", "-d", "-f").output)["jobs"]
+    site.show(SWEEP)
+    later = site.stat("-H", "-f", "7").output.splitlines()[2]
+
+    assert (first.split()[:4], second.split()[1]) == (
+        ["0", "success", "(sink)", "beta"],
+        "program_error",
+    )
+    assert [one["is_suspect"] for one in found[:3]] == [True, False, False]
+    assert later.split()[:3] == ["0", "success", "beta"]
+
+
+def test_fetched_results_of_a_sink_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.show(replace(SWEEP, sinks=("beta",)))
+    monkeypatch.setattr(campaign_outputs, "places", lambda _: {})
+    monkeypatch.setattr(campaign_outputs, "fetch", lambda *_: ())
+    site.bring()
+
+    run = CliRunner().invoke(gridfetch, ["7", "--published", site.published], standalone_mode=False)
+
+    assert "beta is a sink: look at the results of its 1 tasks" in run.output
 
 
 def test_a_summary_counts_the_tasks_of_some_campaigns(site: Site) -> None:

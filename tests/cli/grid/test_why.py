@@ -15,7 +15,7 @@ from gridbridge.model.campaigns.events import Code, Event, Kind, ShownEvents
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.reasons import Cause, Order, Reason, ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.task import MadeWay, ShownTask
+from gridbridge.model.campaigns.task import MadeWay, Moved, ShownTask
 from gridbridge.services.tools.campaign_why import ORDERS, SENTENCES
 from gridbridge.state import campaigns_shown, tasks_shown
 
@@ -59,7 +59,9 @@ def _published(tmp_path: Path) -> Path:
     again = replace(SENT, number=2, outcome=Outcome.PREEMPTED, is_waiting=True)
     way = MadeWay(attempt=1, cluster="beta", job=57, lacked=("lic", "mem"))
     third = replace(SENT, number=3, attempt=2, made_way=(way,))
-    tasks_shown.put(7, 0, (SENT, ended, again, third), str(tmp_path))
+    moves = (Moved(attempt=1, cluster="beta", to="gamma"), Moved(attempt=2, cluster="gamma"))
+    fourth = replace(SENT, number=4, attempt=2, outcome=Outcome.MOVED, moved=moves)
+    tasks_shown.put(7, 0, (SENT, ended, again, third, fourth), str(tmp_path))
     campaigns_shown.put(ShownCycle(at=NOON, reasons=REASONS), str(tmp_path))
     return tmp_path
 
@@ -75,7 +77,7 @@ def test_a_campaign_is_told_cluster_by_cluster(published: Path) -> None:
 
     assert lines == [
         "campaign 7 of alice, sweep (as of 2026-01-01 12:00:00)",
-        "  3 of 20 tasks ended, 2 are at clusters, 15 wait to be sent",
+        "  3 of 20 tasks ended, 2 are at clusters or on their way there, 15 wait to be sent",
         *WAITS,
     ]
 
@@ -84,13 +86,27 @@ def test_a_campaign_is_told_cluster_by_cluster(published: Path) -> None:
     ("task", "told"),
     [
         ("7.0", ["  it was sent to beta: job 31, task 4"]),
-        ("7.1", ["  it ended at beta (job 31, task 4): program_error, exit status 3"]),
+        (
+            "7.1",
+            [
+                "  it ended at beta (job 31, task 4): program_error, exit status 3",
+                "  gridstat -j 7.1 -E shows its owner its standard error",
+            ],
+        ),
         ("7.2", ["  it waits to be sent (attempt 1 ended as preempted)", *WAITS]),
         (
             "7.3",
             [
                 "  it was sent to beta: job 31, task 4",
                 "  attempt 1 made way at beta for job 57, which lacked lic, mem",
+            ],
+        ),
+        (
+            "7.4",
+            [
+                "  it ended at beta (job 31, task 4): moved",
+                "  attempt 1 was moved from beta, where it waited: the next one went to gamma",
+                "  attempt 2 was moved from gamma, where it waited: it is sent anew",
             ],
         ),
         ("7.19", ["  it waits to be sent", *WAITS]),
@@ -123,6 +139,52 @@ def test_a_cancelled_campaign_says_where_its_tasks_are_to_end(published: Path) -
 
     told = "  it is being cancelled: what of it is at beta, gamma has not ended yet"
     assert why(published, "7").output.splitlines()[2:] == [told]
+
+
+def test_failed_tasks_are_told_with_what_runs_them_again(published: Path) -> None:
+    """By their events while those are open; once they are closed, as another campaign."""
+    event = Event(
+        kind=Kind.TASK,
+        code=Code.EXIT_ERROR,
+        campaign=7,
+        cluster="beta",
+        tasks=1,
+        opened_at=NOON,
+        last_at=NOON,
+    )
+    told = "  1 task failed: gridstat 7 --failed shows how, and "
+    show(published, replace(SWEEP, state=CampaignState.TERMINATED, waiting=0))
+    events = ShownEvents(at=NOON, events=(event,))
+
+    assert why(published, "7").output.splitlines()[-1] == (
+        f"{told}gridsub --retry-failed 7 submits them as another campaign"
+    )
+    campaigns_shown.put(events, str(published))
+    assert why(published, "7").output.splitlines()[-1] == (
+        f"{told}gridevents -c 7 -r has them tried again"
+    )
+
+
+def test_a_task_that_ended_is_told_the_events_of_its_cluster_alone(published: Path) -> None:
+    """And where its last words are."""
+    events = tuple(
+        Event(
+            kind=Kind.TASK,
+            code=Code.EXIT_ERROR,
+            campaign=7,
+            cluster=name,
+            tasks=1,
+            opened_at=NOON,
+            last_at=NOON,
+        )
+        for name in ("beta", "gamma")
+    )
+    campaigns_shown.put(ShownEvents(at=NOON, events=events), str(published))
+
+    assert why(published, "7.1").output.splitlines()[2:] == [
+        "  event 0, EXIT_ERROR: 1 task failed at beta",
+        "  gridstat -j 7.1 -E shows its owner its standard error",
+    ]
 
 
 def test_a_campaign_that_no_cycle_has_seen_says_so(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from gridbridge.model.campaigns.campaign import (
     Outcome,
     Waiting,
 )
+from gridbridge.model.campaigns.plan import Tried
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -81,6 +82,25 @@ def test_lost_arrays_are_known_again_and_what_took_their_place_is_undone() -> No
     ]
     assert [(one.task, one.attempt) for one in found.superseded] == [(1, 1)]
     assert [(one.first, one.last) for one in found.waiting] == [(6, 6), (8, 9), (5, 5)]
+
+
+def test_a_task_that_waits_again_keeps_off_the_clusters_that_it_kept_off() -> None:
+    """Its second attempt had been begun, and never was."""
+    overran = Tried(campaign=1, task=4, attempt=1, cluster="gamma", outcome=Outcome.WALLTIME)
+    kept = Kept(
+        waiting=(),
+        arrays=(array(2),),
+        attempts=attempts(2, (4, 2), (5, 1)),
+        earlier=(overran,),
+        clusters=frozenset({"beta", "gamma"}),
+    )
+
+    found = adopt(kept, (), array(2), NOON)
+
+    assert found.waiting == (
+        Waiting(first=4, last=4, attempt=2, avoid=("gamma",), never=("gamma",)),
+        Waiting(first=5, last=5),
+    )
 
 
 def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:

@@ -58,10 +58,11 @@ def test_nothing_begins_of_a_paused_campaign() -> None:
     assert given(seen(campaigns=paused, arrays=(BEGUN, held))) == (7, 0)
 
 
-def test_nothing_begins_at_a_cluster_under_stress() -> None:
-    stressed = replace(room(beta=100)["beta"], is_stressed=True)
+@pytest.mark.parametrize("why", ["is_stressed", "is_drained"])
+def test_nothing_begins_at_a_cluster_that_is_drained_or_under_stress(why: str) -> None:
+    closed = replace(room(beta=100)["beta"], **{why: True})  # type: ignore[arg-type]  # a test's
 
-    assert given(seen(room={"beta": stressed})) == (0, 0)
+    assert given(seen(room={"beta": closed})) == (0, 0)
     assert given(seen()) == (50, 50)
 
 

@@ -38,6 +38,22 @@ SWEEP = Campaign(
 )
 
 
+def test_what_a_cluster_refuses_is_told_in_its_words() -> None:
+    """Nobody should have to look into the runner's log for it."""
+    one = Event(
+        kind=Kind.CAMPAIGN,
+        code=Code.RUNNER_SUBMIT_ERROR,
+        cluster="beta",
+        opened_at=NOON,
+        last_at=NOON,
+    )
+
+    assert text(replace(one, why='unknown resource "foo"')) == (
+        'beta refuses its arrays: unknown resource "foo"'
+    )
+    assert text(one) == "beta refuses its arrays"
+
+
 def array(number: int = 1, cluster: str = "beta", at: datetime = NOON) -> Array:
     """Return an array that runs."""
     state = ArrayState.RELEASED
@@ -67,7 +83,7 @@ def seen(**other: object) -> Seen:
         "campaigns": (SWEEP,),
         "waiting": {1: 50},
         "arrays": (array(),),
-        "room": {name: Room(free_slots=4) for name in CLUSTERS},
+        "room": {name: Room(free_slots=4, max_slots=4) for name in CLUSTERS},
         "asked": frozenset(CLUSTERS),
         "max_tasks": 100,
         "at": NOON,
@@ -108,6 +124,17 @@ def test_one_failing_task_closes_nothing_and_is_told() -> None:
     assert sent(look) == {"beta": 4, "gamma": 4}
 
 
+@pytest.mark.parametrize(
+    ("outcome", "codes"), [(Outcome.CANCELLED, {Code.FRAG}), (Outcome.UNWANTED, set())]
+)
+def test_what_its_owner_cancelled_is_no_event(outcome: Outcome, codes: set[Code]) -> None:
+    """What somebody deleted at its cluster is one; neither runs again."""
+    look = seen(ended=ended(outcome))
+
+    assert told(look).keys() == codes
+    assert plan(look).again == ()
+
+
 def test_tasks_that_fail_alike_later_are_counted_in_the_same_event() -> None:
     """A million of them are one line."""
     known = replace(event(Code.EXIT_ERROR), kind=Kind.TASK, exit_status=3, tasks=5, first_task=8)
@@ -130,7 +157,7 @@ def test_program_errors_in_a_row_close_the_cluster_to_the_campaign_alone() -> No
 
     assert told(look)[Code.BLACKLIST].until is None
     assert plan(look).sends == (
-        Send(campaign=1, cluster="gamma", tasks=1, is_only=True),
+        Send(campaign=1, cluster="gamma", tasks=1),
         Send(campaign=2, cluster="beta", tasks=4),
         Send(campaign=2, cluster="gamma", tasks=3),
     )
@@ -186,6 +213,20 @@ def test_a_set_up_error_closes_the_cluster_at_once_and_the_task_goes_elsewhere()
     assert [one.avoid for one in plan(look).again] == [("beta",)]
 
 
+def test_tasks_that_no_cluster_could_start_are_told() -> None:
+    """Beside what closes the cluster: -r has them tried again."""
+    (last,) = ended(Outcome.SETUP_ERROR)
+    earlier = tuple(
+        Tried(campaign=1, task=0, attempt=n, cluster="beta", outcome=Outcome.SETUP_ERROR)
+        for n in range(2, 6)
+    )
+    found = told(seen(ended=(last,), earlier=earlier))
+
+    assert found.keys() == {Code.SETUP_ERROR, Code.NOT_STARTED}
+    one = found[Code.NOT_STARTED]
+    assert (one.kind, one.cluster, one.tasks, one.first_task) == (Kind.TASK, "beta", 1, 0)
+
+
 @pytest.mark.parametrize(
     ("probes", "pause_s"),
     [(0, 120), (1, 200), (30, 200), (1000, 200)],
@@ -225,6 +266,22 @@ def test_in_its_pause_a_cluster_gets_nothing() -> None:
     assert sent(seen(events=(replace(known, until=NOON), forever))) == {"gamma": 4}
 
 
+def test_no_pause_is_longer_than_the_longest() -> None:
+    """The clock was ahead when it was noted, and has been set back since."""
+    ahead = timedelta(days=40)
+    known = event(Code.SETUP_ERROR, until=NOON + ahead)
+    pause = event(Code.SUBMIT_JOB, until=NOON + ahead)
+    begun = replace(array(), state=ArrayState.INTENDED)
+
+    look = seen(events=(known,))
+
+    assert sent(look) == {"beta": 1, "gamma": 4}
+    assert told(look)[Code.SETUP_ERROR].until == NOON + 2 * MINUTE
+    assert plan(seen(events=(pause,), arrays=(begun,))).resumed == (begun,)
+    again = happened(pause, Code.SUBMIT_JOB, (1, "beta"), NOON, Failures())
+    assert again.until == NOON + 2 * MINUTE
+
+
 @pytest.mark.parametrize(
     ("sent_at", "outcome", "is_closed"),
     [
@@ -238,7 +295,7 @@ def test_a_task_that_was_sent_later_and_began_opens_the_cluster(
     sent_at: datetime, outcome: Outcome, is_closed: bool
 ) -> None:
     """One of before says nothing."""
-    known = event(Code.SETUP_ERROR, until=NOON + 9 * MINUTE)
+    known = event(Code.SETUP_ERROR, until=NOON + 4 * MINUTE)
     at = NOON + 2 * MINUTE
 
     look = seen(events=(known,), arrays=(array(at=sent_at),), ended=ended(outcome), at=at)
@@ -254,7 +311,8 @@ def test_a_campaign_to_which_every_cluster_is_closed_waits() -> None:
 
     assert told(look)[Code.NO_CLUSTER].closed_at is None
     assert (plan(look).finished, plan(look).sends) == ((), ())
-    assert sentences(plan(look)) == ["campaign 1: every cluster of it is closed to it"]
+    (told_once,) = sentences(plan(look))
+    assert told_once.startswith("campaign 1: tasks of it wait that may go nowhere: each of its")
     stuck = event(Code.NO_CLUSTER, "")
     assert told(seen(events=(*both, stuck), arrays=())) == {}
     assert told(seen(events=(both[0], stuck)))[Code.NO_CLUSTER].closed_at == NOON

@@ -1,5 +1,6 @@
 """The job ratio follows the CiGri scheduler specification within limits, or what is seen."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -142,3 +143,24 @@ def test_a_ratio_stays_within_its_limits(law: Law, **seen: Any) -> None:
         assert ratio <= max(known.old, least) + 1e-9
     if law is not TWO_WAY:
         assert ratio > 0
+
+
+@pytest.mark.parametrize(
+    ("what", "ratio"),
+    [
+        ({}, 0.75),
+        ({"running": 0, "ended": 3}, 0.75),
+        ({"running": 0}, 0.5),
+        ({"waiting": 10, "allowed": 10}, 0.5),
+        ({"others": 1}, 0.5),
+        ({"is_wiped": True}, 0.5),
+    ],
+    ids=["run", "are short", "none began", "wait", "others wait", "are deleted"],
+)
+def test_the_ratio_rises_where_tasks_begin_and_none_wait(
+    what: dict[str, Any], ratio: float
+) -> None:
+    """Where slots look free and are not, more tasks would be sent and deleted in turn."""
+    settled = terms(0.5, 0, running=5)
+
+    assert next_ratio(MEASURED, replace(settled, **what)) == ratio

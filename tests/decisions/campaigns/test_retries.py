@@ -1,14 +1,25 @@
 """A task is tried again within its cause's budget, and at a cluster that has not failed it."""
 
+from typing import Any
+
 import pytest
 
-from gridbridge.decisions.campaigns.failures.retries import again, avoided, to_run_again
+from gridbridge.decisions.campaigns.failures.retries import (
+    again,
+    avoided,
+    failed_at,
+    never,
+    to_run_again,
+)
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.plan import Again, Tried
 from gridbridge.model.campaigns.sections import Failures
 
 BOTH = {"beta", "gamma"}
 POLICY = Failures(asked=2, preempted=3, site_fault=2, walltime=2, setup_error=1)
+
+
+BETA: dict[str, Any] = {"campaign": 1, "task": 7, "attempt": 1, "cluster": "beta"}
 
 
 def tried(attempt: int, outcome: Outcome, cluster: str = "beta") -> Tried:
@@ -75,14 +86,68 @@ def test_a_walltime_is_overrun_once_at_each_cluster() -> None:
             ("beta", "gamma"),
         ),
         (tried(2, Outcome.SITE_FAULT), [tried(1, Outcome.SUCCESS, "gamma")], BOTH, ("beta",)),
+        (tried(2, Outcome.MOVED), [tried(1, Outcome.SITE_FAULT, "gamma")], BOTH, ("beta",)),
+        (tried(1, Outcome.MOVED), [], {"beta"}, ()),
     ],
-    ids=["another", "the only one", "its place", "each", "a third", "not at fault"],
+    ids=[
+        "another",
+        "the only one",
+        "its place",
+        "each",
+        "a third",
+        "not at fault",
+        "moved",
+        "moved in vain",
+    ],
 )
 def test_a_cluster_that_failed_a_task_is_avoided(
     now: Tried, earlier: list[Tried], clusters: set[str], expected: tuple[str, ...]
 ) -> None:
     """Where each has failed it, that is the last one; a lost place is nobody's fault."""
     assert avoided(now, earlier, clusters) == expected
+
+
+def test_a_task_never_returns_to_where_it_overran_its_walltime() -> None:
+    """What failed it later is no reason to forget that."""
+    ended, earlier = tried(2, Outcome.SITE_FAULT), tried(1, Outcome.WALLTIME, "gamma")
+    three = {*BOTH, "delta"}
+
+    (next_one,) = to_run_again([ended], [earlier], {1: three}, POLICY)
+
+    assert (next_one.avoid, next_one.never) == (("beta", "gamma"), ("gamma",))
+
+
+def test_a_task_that_runs_again_is_never_kept_off_every_cluster() -> None:
+    """It would wait for ever."""
+    overran = tried(1, Outcome.WALLTIME)
+
+    assert never([overran], BOTH) == ("beta",)
+    assert never([overran], {"beta"}) == ()
+    assert never([overran, tried(2, Outcome.WALLTIME, "gamma")], BOTH) == ()
+
+
+def test_an_attempt_that_overran_beside_a_copy_is_remembered() -> None:
+    """It costs no try, and both may have ended in one look."""
+    beside = Tried(**BETA | {"attempt": 1, "outcome": Outcome.COPY, "is_overrun": True})
+    last = tried(2, Outcome.PREEMPTED, "gamma")
+
+    (later,) = to_run_again([last], [beside], {1: BOTH}, POLICY)
+    (at_once,) = to_run_again([beside, last], [], {1: BOTH}, POLICY)
+
+    assert later.never == at_once.never == ("beta",)
+    assert not again(tried(2, Outcome.WALLTIME, "gamma"), [beside], BOTH, POLICY)
+
+
+def test_the_clusters_that_failed_tasks_are_known_by_task() -> None:
+    """Of those a copy does not go to; a lost place and a program's failure are none."""
+    seven = (
+        tried(1, Outcome.WALLTIME),
+        tried(2, Outcome.SETUP_ERROR, "gamma"),
+        tried(3, Outcome.PREEMPTED, "delta"),
+    )
+    eight = Tried(**BETA | {"task": 8, "outcome": Outcome.COPY, "is_overrun": True})
+
+    assert failed_at([*seven, eight]) == {7: ("beta", "gamma"), 8: ("beta",)}
 
 
 def test_a_campaign_whose_clusters_are_not_told_tries_nothing_again() -> None:

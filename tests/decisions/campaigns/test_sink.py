@@ -28,8 +28,21 @@ def record(cluster: str, *durations_s: int, is_trusted: bool = False) -> Record:
         ((4, 4, 4, 4, 4), (41, 41, 41), True),
         ((0, 0, 0, 0, 0), (0, 0, 0), False),
         ((1, 1, 1, 90, 90), (60, 70, 80), True),
+        ((0, 0, 0, 0, 0), (1, 2, 5), False),
+        ((0, 0, 0, 0, 0), (6, 6, 6), True),
     ],
-    ids=["sink", "few", "few there", "5 s", "a tenth", "less", "all at once", "by the median"],
+    ids=[
+        "sink",
+        "few",
+        "few there",
+        "5 s",
+        "a tenth",
+        "less",
+        "all at once",
+        "by the median",
+        "rounded",
+        "not only",
+    ],
 )
 def test_a_sink_is_short_and_much_shorter_than_elsewhere(
     there: tuple[int, ...], elsewhere: tuple[int, ...], is_one: bool

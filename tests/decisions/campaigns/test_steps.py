@@ -100,7 +100,7 @@ def test_its_success_lets_tasks_go() -> None:
     """In the same cycle; it is no task that ended."""
     found = plan(seen(**ended(PROLOGUE, Outcome.SUCCESS)))
 
-    assert found.sends == (Send(campaign=1, cluster="beta", tasks=10, is_only=True),)
+    assert found.sends == (Send(campaign=1, cluster="beta", tasks=10),)
     assert (found.ended, len(found.stepped), found.steps) == ((), 1, ())
 
 
@@ -151,6 +151,27 @@ def test_an_epilogue_follows_the_last_task() -> None:
     assert (first.steps, first.finished) == ((begun(EPILOGUE),), ())
     assert (second.steps, second.finished) == ((), ())
     assert (last.steps, last.finished) == ((), (1,))
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        (CampaignState.IN_TREATMENT, {"is_drained": True}),
+        (CampaignState.IN_TREATMENT, {"is_stressed": True}),
+        (CampaignState.PAUSED, {}),
+    ],
+    ids=["drained", "stressed", "paused"],
+)
+def test_an_epilogue_runs_though_nothing_else_begins(
+    state: CampaignState, why: dict[str, bool]
+) -> None:
+    """What is there goes to its end, also when we were killed before we submitted it."""
+    one, room = replace(ONE, state=state), {"beta": Room(free_slots=10, **why)}  # type: ignore[arg-type]
+    intended = array(ArrayState.INTENDED)
+    cut_off = {"steps": (stepped(EPILOGUE, Outcome.PENDING),), "arrays": (intended,)}
+
+    assert plan(seen(one, waiting=0, room=room)).steps == (begun(EPILOGUE),)
+    assert plan(seen(one, waiting=0, room=room, **cut_off)).resumed == (intended,)
 
 
 def test_tasks_that_are_tried_again_after_the_epilogue_find_the_prologue_anew() -> None:

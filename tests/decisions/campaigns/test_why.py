@@ -10,7 +10,7 @@ from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, Cam
 from gridbridge.model.campaigns.events import Changes, Code, Event, Kind
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.jobratio import Ratio
-from gridbridge.model.campaigns.plan import Plan, Room, Seen, Send, There
+from gridbridge.model.campaigns.plan import KeptOff, Plan, Room, Seen, Send, There
 from gridbridge.model.campaigns.reasons import Cause, Order, Reason
 from gridbridge.model.campaigns.sharing import ShareBy, Sharing
 from gridbridge.model.job import ArrayLimits
@@ -151,6 +151,18 @@ EIGHT = {"beta": Room(free_slots=4, max_slots=8)}
             Cause.ELSEWHERE,
             {},
         ),
+        (
+            seen(campaign(WISH), room={"beta": Room(free_slots=4, is_drained=True)}),
+            (),
+            Cause.DRAINED,
+            {},
+        ),
+        (
+            seen(campaign(WISH), kept_off={1: (KeptOff(tasks=5, never=("beta",)),)}),
+            (),
+            Cause.KEPT_OFF,
+            {},
+        ),
     ],
     ids=[
         *(
@@ -166,7 +178,7 @@ EIGHT = {"beta": Room(free_slots=4, max_slots=8)}
             "blacklist",
             "probed later",
         ),
-        *("stressed", "stress unknown", "others wait", "ratio", "elsewhere"),
+        *("stressed", "stress unknown", "others wait", "ratio", "elsewhere", "drained", "kept off"),
     ],
 )
 def test_a_reason_is_one_of_a_closed_set(

@@ -45,6 +45,7 @@ def waiting(
     pe: str = "",
     capped: int = 0,
     is_deferred: bool = False,
+    is_campaign: bool = False,
     kind: tuple[str, str] = ("alice", "job"),
     **asks: str,
 ) -> Waiting:
@@ -58,6 +59,7 @@ def waiting(
         oldest_since=ago(minutes if oldest is None else oldest),
         capped=capped,
         is_deferred=is_deferred,
+        is_campaign=is_campaign,
         kinds=((*kind, tasks),),
     )
 

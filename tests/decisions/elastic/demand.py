@@ -35,7 +35,7 @@ LAYOUT = Layout(
             Resource(name="exclusive", relation=Relation.EXCLUSIVE, counted=Counted.BY_SLOT),
             Resource(name="arch", relation=Relation.EQUAL),
             Resource(name="h_rt"),
-            Resource(name="remote", relation=Relation.EQUAL, is_forced=True),
+            Resource(name="remote", relation=Relation.EQUAL),
         )
     },
     environments={
@@ -61,6 +61,7 @@ LAYOUT = Layout(
         "far": Queue(name="far", hosts=("@allhosts",), values=(("remote", "TRUE"),), is_away=True),
     },
 )
+FAR = instance("t1", queue="far", slots=99)
 HTC = Pool(slots=4, resources=Asks(mfree="8G"), hostgroups="@htc", limit=10)
 HPC = Pool(slots=4, resources=Asks(mfree="8G"), hostgroups="@hpc", limit=100, span=5, spans=3)
 F4 = {"htc": HTC, "hpc": HPC}

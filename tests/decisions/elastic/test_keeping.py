@@ -12,7 +12,7 @@ from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Refusal, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 from tests.decisions.elastic.cells import MASTER, ago, instance, node, waiting
-from tests.decisions.elastic.demand import after, cell, full, plan
+from tests.decisions.elastic.demand import FAR, after, cell, full, plan
 
 TWO = (node("n1"), node("n2"))
 MIXED = {"cheap": Pool(slots=4, price=1, limit=3), "dear": Pool(slots=8, price=9, limit=2)}
@@ -166,7 +166,7 @@ def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use()
             "1 task waits 60 s, not 90 s yet, 0 fit in 0 free slots: nothing is done",
         ),
         (
-            cell(*full(MASTER), wait=[waiting(9)], elsewhere={"far": 60.0}),
+            cell(*full(MASTER), FAR, wait=[waiting(1)], elsewhere={"far": 60.0}),
             {},
             "queue far would start it in 60 s, a new node in 5 min: nothing is done",
         ),

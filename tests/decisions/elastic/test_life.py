@@ -36,8 +36,14 @@ def node(state: NodeState, seconds: float = 60, **more: object) -> Owned:
     return Owned(name="alpha-n7", pool=POOL, state=state, since=since, **told)  # type: ignore[arg-type]  # a test's
 
 
-def world(kept: Owned | None, machines: tuple[Machine, ...], host: HostSeen | None = None) -> World:
-    """Return what is known of one node."""
+def world(
+    kept: Owned | None,
+    machines: tuple[Machine, ...],
+    host: HostSeen | None = None,
+    *,
+    unlisted_s: float = 120,
+) -> World:
+    """Return what is known of one node, whose machine may be in no list for so long."""
     return World(
         now=NOON,
         cluster="alpha",
@@ -45,6 +51,8 @@ def world(kept: Owned | None, machines: tuple[Machine, ...], host: HostSeen | No
         machines={POOL: machines},
         hosts={"alpha-n7": host} if host else {},
         pools=frozenset((POOL,)),
+        unlisted={"alpha-n7": NOON - timedelta(seconds=unlisted_s)},
+        addresses={"alpha-n7": "10.0.0.7"},
     )
 
 
@@ -109,6 +117,23 @@ ROWS = [
     pytest.param(node(S.DRAINING), (), BUSY, "", id="draining, not listed, but it reports"),
     pytest.param(node(S.REMOVING), (RUNNING,), IDLE, "evict removing", id="killed while removing"),
     pytest.param(node(S.REMOVING), (), None, "forget gone", id="gone from both"),
+    pytest.param(
+        *(node(S.REMOVING, cause=Cause.VANISHED), (RUNNING,), STUCK, "join joining"),
+        id="taken for gone, and listed again",
+    ),
+    pytest.param(
+        *(node(S.REMOVING, cause=Cause.VANISHED), (), BUSY, "join joining"),
+        id="taken for gone, and reports again",
+    ),
+    pytest.param(
+        *(node(S.REMOVING, cause=Cause.VANISHED), (STOPPED,), SILENT, "standby"),
+        id="taken for gone, and switched off",
+    ),
+    pytest.param(
+        *(node(S.REMOVING, cause=Cause.VANISHED), (), STUCK),
+        "evict removing: its machine is gone",
+        id="still gone",
+    ),
     pytest.param(node(S.STANDBY), (RUNNING,), None, "join joining", id="switched on again"),
     pytest.param(None, (RUNNING,), IDLE, "ready", id="ours, though nobody knows it"),
     pytest.param(None, (PENDING,), None, "booting", id="ours and booting, though nobody knows it"),
@@ -137,6 +162,50 @@ def test_what_is_due(
     told = [said(one) for one in life.due(world(kept, machines, host), PATIENCE)]
 
     assert expected == ", ".join(told)
+
+
+@pytest.mark.parametrize("state", [S.JOINING, S.READY, S.DRAINING, S.STANDBY])
+def test_one_list_that_leaves_a_node_out_is_not_believed(state: NodeState) -> None:
+    """Though its daemon is silent just then."""
+    assert () == life.due(world(node(state), (), STUCK, unlisted_s=60), PATIENCE)
+
+
+def test_it_is_known_since_when_no_list_has_a_node() -> None:
+    """A list that did not come says nothing, and one that has it again ends that."""
+    known = world(node(S.READY), ())
+    before = known.unlisted
+    silent = replace(known, machines={})
+
+    assert before == life.unlisted(known, before) == life.unlisted(silent, before)
+    assert {"alpha-n7": NOON} == life.unlisted(known, {})
+    assert {} == life.unlisted(world(node(S.READY), (RUNNING,)), before)
+
+
+@pytest.mark.parametrize("host", [IDLE, SILENT])
+@pytest.mark.parametrize("address", ["10.0.0.8", ""])
+def test_a_machine_named_as_a_host_of_the_site_is_left_alone(host: HostSeen, address: str) -> None:
+    """Whatever its tags say; nobody knows it, and the name leads elsewhere."""
+    known = world(None, (machine(address=address),), host)
+
+    assert ((), ["m-1"]) == (
+        life.due(known, PATIENCE),
+        [one.id for one in life.other_hosts(known)],
+    )
+
+
+def test_machines_of_two_providers_may_have_the_same_id() -> None:
+    """Another cluster's machine of another provider takes no node away, ours is taken in."""
+    kept = node(S.READY, **IDLE_LONG)
+    both = replace(
+        world(kept, (RUNNING,), IDLE),
+        machines={POOL: (RUNNING,), "other": (machine(owner="beta", name="theirs"),)},
+        providers={POOL: "one", "other": "two"},
+    )
+    ours = replace(RUNNING, name="alpha-n8", tags={**RUNNING.tags, POOL_TAG: "other"})
+
+    assert () == life.due(both, PATIENCE)
+    (due,) = life.due(replace(both, machines={POOL: (RUNNING,), "other": (ours,)}), PATIENCE)
+    assert ("alpha-n8", "booting") == (due.node.name, due.node.state.value)
 
 
 def said(due: life.Due) -> str:

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.elastic import mastership
+from gridbridge.decisions.elastic.round import hosts_seen
+from gridbridge.model.elastic.cell import Instance, Waiting
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import HostSeen, Owned, World
+from gridbridge.model.elastic.owned import Owned, World
 from gridbridge.model.elastic.sections import Balance
 from gridbridge.services.elastic.deciding import planned
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
@@ -20,25 +22,26 @@ OWN = Machine(
     created=ago(50),
 )
 RULES = Balance(kill_master=True, max_nodes=4, min_nodes=0)
-IDLE = HostSeen(is_busy=False, is_silent=False)
 NODE = Owned(name="alpha-n1", pool="usual", state=NodeState.READY, since=NOON)
 
 
 def ended(
     *machines: Machine,
     rules: Balance = RULES,
-    waits: bool = False,
-    host: HostSeen = IDLE,
+    wait: tuple[Waiting, ...] = (),
+    there: tuple[Instance, ...] = (instance(MASTER),),
+    best_effort: frozenset[str] = frozenset(),
+    hosts: tuple[str, ...] = (),
     kept: tuple[Owned, ...] = (),
 ) -> bool:
     """Say whether the master is to be ended."""
-    seen = situation(instance(MASTER), wait=[waiting(1, tasks=9)] if waits else [])
+    seen = replace(situation(*there, wait=wait, hosts=hosts), best_effort=best_effort)
     world = World(
         now=NOON,
         cluster="alpha",
         kept=kept,
         machines={"usual": machines},
-        hosts={MASTER: host},
+        hosts=hosts_seen(seen),
     )
     return mastership.to_end(seen, world, planned(seen, rules), rules) == ("usual", OWN)
 
@@ -51,8 +54,18 @@ def test_an_idle_master_whose_tag_names_it_is_ended() -> None:
     "found",
     [
         ended(OWN, rules=replace(RULES, kill_master=False)),
-        ended(OWN, waits=True),
-        ended(OWN, host=HostSeen(is_busy=True, is_silent=False)),
+        ended(OWN, wait=(waiting(1, tasks=9),)),
+        ended(OWN, wait=(waiting(1, tasks=9, is_campaign=True),)),
+        ended(OWN, wait=(waiting(1, state="hqw"),)),
+        ended(OWN, wait=(waiting(1, is_deferred=True),)),
+        ended(OWN, there=(instance(MASTER, [1]),)),
+        ended(OWN, there=(instance(MASTER), instance("fixed", [1]))),
+        ended(OWN, hosts=("fixed",)),
+        ended(
+            OWN,
+            there=(instance(MASTER), instance(MASTER, [1], queue="idle.q")),
+            best_effort=frozenset(("idle.q",)),
+        ),
         ended(OWN, kept=(NODE,)),
         ended(replace(OWN, tags={MASTER_TAG: "beta"})),
         ended(replace(OWN, tags={"gridbridge": "alpha"})),
@@ -64,7 +77,13 @@ def test_an_idle_master_whose_tag_names_it_is_ended() -> None:
     ids=[
         "not allowed",
         "jobs wait",
+        "a campaign's tasks wait",
+        "a held job waits",
+        "a job with a start time waits",
         "it is busy",
+        "another host runs tasks",
+        "another host is listed",
+        "it runs best-effort tasks",
         "a node is left",
         "another cluster's",
         "no master",

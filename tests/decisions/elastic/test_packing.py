@@ -10,7 +10,7 @@ from gridbridge.model.elastic.plan import Refusal, Verdict
 from gridbridge.model.elastic.sections import Pool
 from gridbridge.model.users import Asks
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, node, waiting
-from tests.decisions.elastic.demand import F4, PLAIN, after, cell, full, plan
+from tests.decisions.elastic.demand import F4, FAR, LAYOUT, PLAIN, after, cell, full, plan
 
 HTC, HPC = ("htc.q",), ("hpc.q",)
 
@@ -242,6 +242,8 @@ def test_a_cluster_without_slots_gets_a_first_node_alone() -> None:
         (waiting(9, licence="2"), Refusal.LICENCE),
         (waiting(9, slots=25, pe="round"), Refusal.ENVIRONMENT_FULL),
         (waiting(9, queues=("be.q",)), Refusal.BEST_EFFORT),
+        (waiting(9, gb_besteffort="TRUE"), Refusal.BEST_EFFORT),
+        (waiting(9, is_campaign=True), Refusal.CAMPAIGN),
         (waiting(9, queues=("gone.q",)), Refusal.NO_QUEUE),
         (waiting(9, slots=5, pe="smp"), Refusal.TOO_WIDE),
         (waiting(9, mfree="9G"), Refusal.TOO_MUCH),
@@ -255,6 +257,10 @@ def test_what_growing_can_not_help_adds_nothing_and_is_told(one: Waiting, cause:
     found = plan(cell(*full(MASTER), wait=[one], left={"mfree": "8G"}, licences={"licence": "1"}))
 
     assert (0, [(7, cause)]) == (found.add, [(each.job, each.cause) for each in found.refused])
+
+
+def test_who_asks_not_to_make_way_is_demand() -> None:
+    assert plan(cell(*full(MASTER), wait=[waiting(9, gb_besteffort="FALSE")])).refused == ()
 
 
 def test_of_a_licence_as_many_tasks_count_as_there_are_licences_for() -> None:
@@ -299,10 +305,54 @@ def test_nothing_is_added_when_the_slots_that_are_there_are_soon_done() -> None:
 
 @pytest.mark.parametrize(("wait_s", "expected"), [(120.0, 0), (400.0, 1)])
 def test_a_transfer_queue_that_starts_it_sooner_is_preferred(wait_s: float, expected: int) -> None:
-    seen = cell(*full(MASTER), wait=[waiting(60)], elsewhere={"far": wait_s})
-    bound = cell(*full(MASTER), wait=[waiting(60, queues=("all.q",))], elsewhere={"far": wait_s})
+    there = {"elsewhere": {"far": wait_s}}
+    seen = cell(*full(MASTER), FAR, wait=[waiting(1)], **there)
+    bound = cell(*full(MASTER), FAR, wait=[waiting(1, queues=("all.q",))], **there)
 
     assert (expected, 1) == (plan(seen).add, plan(bound).add)
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        waiting(1, remote="false"),
+        waiting(1, slots=2, pe="smp"),
+        waiting(1, mfree="4G"),
+        waiting(1, queues=("far@t2", "all.q")),
+    ],
+    ids=["its value is another", "no such environment", "no memory there", "another host's"],
+)
+def test_a_transfer_queue_that_would_not_run_it_is_not_preferred(wait: Waiting) -> None:
+    """A value, an environment, a consumable and a host are asked of it as of any queue."""
+    seen = cell(*full(MASTER), FAR, wait=[wait], elsewhere={"far": 30.0})
+
+    assert plan(seen, {"plain": Pool(slots=4, resources=Asks(mfree="8G", remote="false"))}).add == 1
+
+
+@pytest.mark.parametrize(("asks", "expected"), [({}, 1), ({"remote": "true"}, 0)])
+def test_a_site_may_send_away_only_what_asks_for_it(asks: dict[str, str], expected: int) -> None:
+    """There `remote` is FORCED (complex(5))."""
+    remote = replace(LAYOUT.resources["remote"], is_forced=True)
+    forced = replace(LAYOUT, resources=LAYOUT.resources | {"remote": remote})
+    there = {"layout": forced, "elsewhere": {"far": 30.0}}
+
+    assert plan(cell(*full(MASTER), FAR, wait=[waiting(1, **asks)], **there)).add == expected
+
+
+def test_a_transfer_queue_that_is_shut_is_not_preferred() -> None:
+    shut = instance("t1", queue="far", slots=99, state="d")
+
+    assert plan(cell(*full(MASTER), shut, wait=[waiting(1)], elsewhere={"far": 30.0})).add == 1
+
+
+@pytest.mark.parametrize(("minutes", "wait_s", "expected"), [(1.9, 0, 0), (2.1, 0, 1), (7, 300, 0)])
+def test_a_transfer_queue_that_has_not_started_it_in_time_is_not_waited_for(
+    minutes: float, wait_s: float, expected: int
+) -> None:
+    """It has the time that it told, a round and two looks of the scheduler, since `wait_s`."""
+    seen = cell(*full(MASTER), FAR, wait=[waiting(minutes)], elsewhere={"far": 30.0})
+
+    assert plan(seen, wait_s=wait_s).add == expected
 
 
 @pytest.mark.parametrize(("free", "expected"), [(0, 2), (1, 2), (2, 1), (6, 0)])
@@ -310,8 +360,8 @@ def test_a_transfer_queue_takes_as_many_tasks_as_it_has_free_slots(
     free: int, expected: int
 ) -> None:
     """The rest gets nodes of four slots each."""
-    wait = [waiting(60, tasks=6)]
-    seen = cell(*full(MASTER), wait=wait, elsewhere={"far": 60.0}, elsewhere_free={"far": free})
+    there = {"elsewhere": {"far": 60.0}, "elsewhere_free": {"far": free}}
+    seen = cell(*full(MASTER), FAR, wait=[waiting(1, tasks=6)], **there)
 
     assert plan(seen).add == expected
     assert plan(replace(seen, elsewhere_free={})).add == 0
@@ -342,3 +392,11 @@ def test_a_pool_whose_node_has_a_value_runs_what_asks_for_it() -> None:
     found = plan(cell(*full(MASTER), wait=[waiting(1, tasks=3, gpu="1")]), pools)
 
     assert (found.add, found.pool) == (2, "gpus")
+
+
+@pytest.mark.parametrize(("billing_s", "add"), [(1.0, 5), (3600.0, 5), (7200.0, 2), (86400.0, 0)])
+def test_a_month_has_to_have_a_unit_of_each_new_node_left(billing_s: float, add: int) -> None:
+    seen = cell(*full(MASTER), wait=[waiting(1, tasks=99)], spent=95.0)
+    pools = {"paid": replace(PLAIN["plain"], price=1.0)}
+
+    assert plan(seen, pools, budget_month=100.0, billing_s=billing_s).add == add

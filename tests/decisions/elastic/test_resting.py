@@ -1,5 +1,7 @@
 """Which nodes rest and which are woken: the reserve is kept, and no task is lost."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,6 +112,25 @@ def test_no_more_nodes_are_woken_than_there_may_be() -> None:
     tight = Balance(max_nodes=2, min_nodes=1)
 
     assert rest(seen, plan(seen), tight, Squeeze(), marks).cause is Cause.FULL
+
+
+def test_the_reserve_wakes_no_more_than_the_schedule_allows() -> None:
+    seen = cell((4,), sleeping=3)
+    marks = Marks(tags={f"s{at}": AUTO for at in range(3)})
+    now = replace(NOTHING, most=2, least=0)
+
+    found = rest(seen, Plan(verdict=Verdict.NO_NEED, figures=now), RULES, Squeeze(), marks)
+
+    assert (found.cause, found.on) == (Cause.FULL, ())
+
+
+def test_no_more_hosts_rest_than_the_schedule_allows() -> None:
+    seen = cell((), (), ())
+    now = replace(NOTHING, most=20, least=3)
+
+    found = rest(seen, replace(plan(seen), figures=now), RULES, Squeeze())
+
+    assert found.off == ("n2",)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from gridbridge.decisions.elastic.starcluster import decide
 from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Refusal, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance
-from tests.decisions.elastic.cells import MASTER, cluster, instance, node, situation, waiting
+from tests.decisions.elastic.cells import MASTER, ago, cluster, instance, node, situation, waiting
 
 DAY_MIN = 24 * 60
 RULES = Balance(max_nodes=10)
@@ -41,6 +41,14 @@ def test_a_node_is_added_when_a_job_has_waited_more_than_a_quarter_of_an_hour(
     assert expected == add(cluster(ONE, FULL, [waiting(minutes)]))
 
 
+def test_the_time_in_hold_is_no_wait() -> None:
+    """It is one in StarCluster's own numbers."""
+    seen = replace(cluster(ONE, FULL, [waiting(60, tasks=4)]), eligible_since={7: ago(1)})
+
+    assert (add(seen), decide(seen, RULES, is_faithful=True).add) == (0, 1)
+    assert add(replace(seen, eligible_since={7: ago(16)})) == 1
+
+
 def test_no_node_is_added_for_what_fits_in_the_free_slots() -> None:
     assert add(cluster(ONE, {MASTER: (4,)}, [waiting(60, tasks=4)])) == 0
     assert add(cluster(ONE, {MASTER: (4,)}, [waiting(60, tasks=5)])) == 1
@@ -50,6 +58,19 @@ def test_the_tasks_of_an_array_are_counted_with_the_slots_of_each() -> None:
     wide = [waiting(60, tasks=6, slots=2)]
 
     assert add(cluster(ONE, FULL, wide), add_nodes_per_iteration=9) == 3
+
+
+def test_what_takes_only_what_others_leave_adds_nothing_and_is_told() -> None:
+    """Best-effort tasks, which ask for no queue, and the tasks of campaigns."""
+    makes_way = waiting(60, tasks=40, jobs=(1,), gb_besteffort="TRUE")
+    of_campaign = waiting(60, tasks=40, jobs=(2,), is_campaign=True)
+    found = decide(cluster(ONE, FULL, [makes_way, of_campaign]), RULES)
+
+    assert (found.add, found.figures.wanted) == (0, 0)
+    assert [(one.job, one.cause) for one in found.refused if one.job] == [
+        (1, Refusal.BEST_EFFORT),
+        (2, Refusal.CAMPAIGN),
+    ]
 
 
 def test_a_part_of_a_node_is_a_whole_one() -> None:

@@ -60,6 +60,15 @@ def test_the_smallest_go_first_and_six_at_once_with_those_on_their_way() -> None
     assert [11, 11, 10, 10, 9] == [number for _, number, _, _ in found]
 
 
+def test_what_is_on_its_way_is_left_alone_though_its_host_is_dead() -> None:
+    moving = replace(TASK, state=TaskState.MOVING, replicas=("b",))
+
+    advice = plan_fail(snapshot([DEAD, *OTHERS], [moving], [job(replicas=1)]), "a", RULES)
+
+    assert () == advice.moves
+    assert {(1, ""): "it is moving"} == reasons(advice)
+
+
 def test_a_drained_host_gives_all_though_owners_want_them_to_stay() -> None:
     places = [host("a", state=HostState.DRAIN), *OTHERS]
     seen = snapshot(places, tasks({"a": 8}), [job(is_autobalanced=False)])
@@ -72,11 +81,16 @@ def test_a_drained_host_gives_all_though_owners_want_them_to_stay() -> None:
 
 def test_a_full_host_gives_two_at_once_until_it_is_not_full() -> None:
     full = host("a", used_bytes=DISK - 5 * GB, state=HostState.DISK_FULL)
-    large = tasks({"a": 9}, size=6 * GB)
 
-    assert 2 == len(plan_fail(snapshot([full, *OTHERS], tasks({"a": 9})), "a", RULES).moves)
-    told_alive = replace(full, state=HostState.ALIVE)
-    assert 2 <= len(plan_fail(snapshot([told_alive, *OTHERS], large), "a", RULES).moves)
+    def given(size: int) -> int:
+        seen = snapshot([full, *OTHERS], tasks({"a": 9}, size=size * GB))
+        return len(plan_fail(seen, "a", RULES).moves)
+
+    assert [2, 2, 1, 1] == [given(1), given(5), given(6), given(50)]
+    unknown = replace(full, max_bytes=0)
+    assert 2 == len(plan_fail(snapshot([unknown, *OTHERS], tasks({"a": 9})), "a", RULES).moves)
+    freed = replace(full, used_bytes=DISK - 11 * GB)
+    assert () == plan_fail(snapshot([freed, *OTHERS], tasks({"a": 9})), "a", RULES).moves
 
 
 def test_a_host_whose_data_the_others_have_no_room_for_keeps_it() -> None:
@@ -90,7 +104,7 @@ def test_a_host_whose_data_the_others_have_no_room_for_keeps_it() -> None:
 def test_a_round_serves_dead_hosts_then_full_ones_then_drained_ones() -> None:
     dead, full, drained = (
         host("d", state=HostState.DEAD),
-        host("f", state=HostState.DISK_FULL),
+        host("f", used_bytes=DISK - 5 * GB, state=HostState.DISK_FULL),
         host("n", state=HostState.DRAIN),
     )
     copies = tasks({"d": 1, "f": 1, "n": 1}, size=0)

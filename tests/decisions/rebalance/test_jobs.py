@@ -25,8 +25,17 @@ TASK = Task(job="one", number=1, live="a", size_bytes=GB)
         (replace(TASK, replicas=("nowhere", "b")), 1, [("delete", 1, "nowhere", "")]),
         (replace(TASK, replicas=("b", "c")), 1, [("delete", 1, "c", "")]),
         (replace(TASK, live="", replicas=("b", "c")), 1, [("live", 1, "", "b")]),
+        (replace(TASK, live="nowhere", replicas=("b", "c")), 1, [("live", 1, "nowhere", "b")]),
     ],
-    ids=["missing", "twice", "beside the live one", "unknown host", "too many", "no live one"],
+    ids=[
+        "missing",
+        "twice",
+        "beside the live one",
+        "unknown host",
+        "too many",
+        "no live one",
+        "a live one nowhere",
+    ],
 )
 def test_what_a_task_lacks_is_repaired_and_nothing_else_is_done(
     task: Task, replicas: int, moves: list[tuple[str, int, str, str]]
@@ -37,6 +46,51 @@ def test_what_a_task_lacks_is_repaired_and_nothing_else_is_done(
 
     assert moves == steps(advice)
     assert advice.sentence.startswith("job one is repaired first: ")
+
+
+LACKING: dict[str, tuple[Task, str]] = {
+    "no room for its replica": (
+        replace(TASK, size_bytes=800 * GB),
+        "800 GB are more than 75% of what is free at b",
+    ),
+    "too many, and it runs": (
+        replace(TASK, replicas=("b", "c"), state=TaskState.RUNNING),
+        "it is running",
+    ),
+    "no copy that is known": (replace(TASK, live="nowhere"), "no copy of it can be read"),
+}
+
+
+@pytest.mark.parametrize(("task", "why"), LACKING.values(), ids=LACKING.keys())
+def test_a_job_that_is_not_whole_is_not_spread_and_told_as_such(task: Task, why: str) -> None:
+    uneven = [replace(each, number=each.number + 1) for each in tasks({"a": 9})]
+    whole = [replace(each, replicas=("b",)) for each in uneven]
+
+    advice = plan_job(snapshot(ABC, [task, *whole], [job(replicas=1)]), "one", RULES)
+
+    assert [] == steps(advice)
+    assert advice.sentence.startswith("job one is not whole, and is not spread: 1 of its tasks ")
+    assert why in reasons(advice).values()
+
+
+def test_what_still_lacks_after_a_repair_is_told() -> None:
+    more = replace(TASK, number=2, size_bytes=800 * GB)
+
+    advice = plan_job(snapshot(ABC, [TASK, more], [job(replicas=1)]), "one", RULES)
+
+    assert [("replica", 1, "a", "b")] == steps(advice)
+    assert "1 of its tasks lack copies, or have wrong ones, still" in advice.sentence
+
+
+@pytest.mark.parametrize(("room", "goes_to"), [(None, "c"), (9, "b")])
+def test_a_busy_host_gets_nothing_unless_it_is_known_to_have_room(
+    room: int | None, goes_to: str
+) -> None:
+    places = [host("a", 0.4, 0.9), host("b", 0.4, 0.9, room=room), host("c", 0.4, 0.3)]
+
+    found = steps(plan_job(snapshot(places, tasks({"a": 4, "c": 1})), "one", RULES))
+
+    assert goes_to == found[0][3]
 
 
 def test_a_new_replica_goes_where_fewest_of_the_job_are() -> None:

@@ -94,7 +94,7 @@ def done(seen: Snapshot, advice: Advice) -> Snapshot:
 
 
 @given(snapshots)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_no_copy_goes_where_one_is_and_no_task_goes_twice(seen: Snapshot) -> None:
     for advice in plans(seen):
         tasks = {task.key: task for task in seen.tasks}
@@ -110,7 +110,7 @@ def test_no_copy_goes_where_one_is_and_no_task_goes_twice(seen: Snapshot) -> Non
 
 
 @given(snapshots)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_limits_hold_and_only_what_waits_moves(seen: Snapshot) -> None:
     tasks = {task.key: task for task in seen.tasks}
     names = {host.name: host for host in seen.hosts}
@@ -119,14 +119,17 @@ def test_limits_hold_and_only_what_waits_moves(seen: Snapshot) -> None:
         for move in advice.moves:
             if move.kind == MoveKind.DELETE or not move.source or "lost" in advice.sentence:
                 continue
+            before = tasks[move.job, move.number]
+            if move.kind == MoveKind.LIVE and move.target in before.replicas:
+                continue  # nothing is carried
             repaired = "repaired" in advice.sentence
-            assert repaired or tasks[move.job, move.number].state == TaskState.WAITING
+            assert repaired or before.state == TaskState.WAITING
             assert names[move.target].is_live
             assert not names[move.target].is_read_only
 
 
 @given(snapshots)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_round_loses_no_task_and_leaves_the_fullest_disk_no_fuller(seen: Snapshot) -> None:
     for host in seen.hosts:
         advice = plan_host(seen, host.name, RULES)
@@ -144,7 +147,7 @@ def _fullest(seen: Snapshot, like: Host) -> float:
 
 
 @given(snapshots, st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_order_of_the_input_changes_nothing(seen: Snapshot, random: object) -> None:
     shuffle = random.shuffle  # type: ignore[attr-defined]  # a Random
     lists = [list(seen.hosts), list(seen.jobs), list(seen.tasks)]
@@ -158,7 +161,7 @@ def test_the_order_of_the_input_changes_nothing(seen: Snapshot, random: object) 
 
 
 @given(snapshots)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_rounds_come_to_an_end(seen: Snapshot) -> None:
     """Repeated often enough, a round has nothing to move any more."""
     for _ in range(60):

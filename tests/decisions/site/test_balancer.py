@@ -183,6 +183,13 @@ def test_a_removal_takes_away_what_starts_it_first_and_leaves_the_account() -> N
     assert () == tuple(balancer.removal(BalancerFacts(host="alpha-master", uid=0)))
 
 
+def test_a_removal_stops_the_unit_which_has_apply_before_anything_else() -> None:
+    first = next(iter(balancer.removal(replace(RIGHT, has_unit=True)))).value
+
+    assert first.startswith("systemctl disable --now gridbridge-balance.service && rm -f /etc/")
+    assert first.endswith("/gridbridge-balance.service && systemctl daemon-reload")
+
+
 def test_the_shipped_files_are_those_that_setup_makes() -> None:
     sudoers = (CONF / "sudoers/gridbridge-admin").read_text().splitlines()
     cron = (CONF / "cron.d/gridbridge-balance").read_text().splitlines()

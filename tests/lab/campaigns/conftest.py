@@ -16,7 +16,8 @@ from tests.lab.grid import Grid
 SOON = (
     "/^.runner.$/,/^.metascheduler.$/s/^#interval_s = .*/interval_s = 5/;"
     " s/^#grace_s = .*/grace_s = 10/; s/^#forgotten_s = .*/forgotten_s = 10/;"
-    " s/^#least_s = .*/least_s = 1/"
+    " s/^#least_s = .*/least_s = 1/; s/^#least_wait_s = .*/least_wait_s = 1/;"
+    " s/^#host_rest_s = .*/host_rest_s = 0/"
 )
 
 
@@ -27,6 +28,7 @@ def site(grid: Grid) -> Iterator[Grid]:
         runner.stop(grid)  # it may be of another time, with another configuration or code
         runner.start(grid)
         yield grid
+        runner.end_all(grid)
         runner.stop(grid)
 
 

@@ -13,6 +13,10 @@ PUBLISHED = "/var/lib/gridbridge/published/campaigns.json"
 PROGRAM = "/opt/gridbridge/bin/gridbridge-runner"
 FIND = f"pgrep -u gridbridge -of '{PROGRAM} --loop'"
 START = f"{FIND} || setsid runuser -u gridbridge -- {PROGRAM} --loop >>{LOG} 2>&1 </dev/null &"
+KILLED = (
+    *("/opt/gridbridge/venv/bin/python3", "-I"),
+    "/mnt/checkout/tests/lab/campaigns/faults/killed.py",
+)
 CAMPAIGN_S = 180.0  # OAR starts a job after some seconds, and a cycle comes every 15 s
 
 
@@ -55,6 +59,13 @@ def published(grid: Grid, number: int) -> dict[str, Any]:
     return next(one for one in told if one["number"] == number)
 
 
+def end_all(grid: Grid) -> None:
+    """Cancel what still goes on, as root: a check would miss its runner."""
+    left = [str(one["number"]) for one in campaigns(grid) if one["state"] == "in_treatment"]
+    if left:
+        grid.on(HOST, "griddel", *left, timeout_s=200)
+
+
 def ledger(grid: Grid, number: int) -> list[list[str]]:
     """Return the words of each line that root's ledger has of a campaign."""
     told = grid.on(HOST, "cat", f"/var/lib/gridbridge-ledger/c.{number}").out
@@ -94,3 +105,13 @@ def until_state(grid: Grid, number: int, state: str) -> dict[str, Any]:
 def arrays_at_gamma(grid: Grid) -> list[str]:
     """Return the files of arrays that lie at gamma, where no task of alice's lives."""
     return grid.sh(FAR, "cd ~/.gridbridge && ls -d array.* 2>/dev/null; :", user=ACCOUNT).split()
+
+
+def killed(grid: Grid, place: str, program: str, *words: str, user: str = "root") -> bool:
+    """Run a program that is killed at a place in its code (killed.py); say whether it came there.
+
+    That goes by what is installed in the lab.
+    """
+    told = grid.on(HOST, *KILLED, place, program, *words, user=user, timeout_s=100)
+    assert told.out, told
+    return "not killed" not in told.out

@@ -2,6 +2,7 @@
 
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
+import json
 from collections import Counter
 
 import pytest
@@ -17,7 +18,7 @@ from tests.lab.campaigns.runner import (
     ledger,
     until_state,
 )
-from tests.lab.campaigns.together import AT, BOTH, FOLDER, PARAMETERS, Brought
+from tests.lab.campaigns.together import AT, BOTH, FAILING, FOLDER, PARAMETERS, TWICE, Brought
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
@@ -56,15 +57,21 @@ def ran(grid: Grid) -> Counter[str]:
 
 
 def test_every_task_runs_once_and_is_counted(site: Grid, kinds: int) -> None:
-    """But for the one that asked to run again."""
+    """But for those that asked to run again: no status of a program's is an order to its cell."""
     found = until_state(site, kinds, TERMINATED)
 
-    assert Counter({each.split()[0]: 1 + (each == "again") for each in PARAMETERS}) == ran(site)
-    assert (len(PARAMETERS), len(PARAMETERS), 2) == (
+    assert Counter({each.split()[0]: 1 + (each in TWICE) for each in PARAMETERS}) == ran(site)
+    assert (len(PARAMETERS), len(PARAMETERS), len(FAILING) + 1) == (
         found["tasks"],
         found["ended"],
         found["failed"],
     )
+    for name, told in FAILING.items():
+        task = f"{kinds}.{PARAMETERS.index(name)}"
+        assert told in site.on(HOST, "gridbridge", "why", task, user="bob").out
+    killed = f"{kinds}.{PARAMETERS.index('killed')}"
+    told = site.on(HOST, "gridstat", "--json", "-j", killed, user="bob").out
+    assert ("signal", None) == tuple(json.loads(told)[key] for key in ("state", "exit_status"))
 
 
 def test_a_task_finds_cigris_words_on_both_batch_systems(site: Grid, kinds: int) -> None:

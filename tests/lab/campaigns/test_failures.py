@@ -38,7 +38,9 @@ def test_tasks_that_a_cluster_refuses_run_at_another(site: Grid, brought: Brough
     found = until_state(site, number, TERMINATED)
 
     assert (12, 0) == (found["ended"], found["failed"])
-    assert "gamma" == events(site, number)["RUNNER_SUBMIT_ERROR"]["cluster"]
+    refused = events(site, number)["RUNNER_SUBMIT_ERROR"]
+    assert "gamma" == refused["cluster"]
+    assert refused["why"]
 
 
 def test_a_program_that_always_fails_closes_its_clusters(site: Grid, brought: Brought) -> None:

@@ -1,31 +1,50 @@
 """Arrays are as small as a cell wants them, and none of them is refused."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from gridbridge.model.campaigns.numbers import read_attempts
 from tests.lab.away import global_setting
 from tests.lab.campaigns import runner
-from tests.lab.campaigns.runner import HOST, ledger, submit, until_state
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, ledger, published, shown, submit
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 
 JDL = {"name": "limits", "type": "normal", "exec_file": "true", "walltime": "0:5", "nb_jobs": 7}
+CYCLE = "runuser -u gridbridge -- /opt/gridbridge/oar-hooks/runner"
+
+
+def cycle(grid: Grid) -> bool:
+    """Run one cycle, as cron does."""
+    grid.sh(HOST, CYCLE, timeout_s=120)
+    return True
+
+
+def brought(grid: Grid) -> int:
+    """Submit a campaign, whose owner waits for a cycle; return its number."""
+    with ThreadPoolExecutor(1) as threads:
+        number = threads.submit(submit, grid, {**JDL, "clusters": {"beta": {}}})
+        grid.until(lambda: cycle(grid) and number.done(), "a cycle to take it", CAMPAIGN_S)
+        return number.result()
 
 
 @pytest.mark.parametrize("name", ["max_aj_tasks", "max_aj_instances"])
 def test_a_campaign_keeps_to_the_limits_of_a_cell(site: Grid, name: str) -> None:
-    """A runner that starts asks for them at once."""
+    """A runner that starts asks for them at once: here cron starts each."""
     runner.stop(site)
     try:
         with global_setting(site, "beta-master", name, "2"):
-            runner.start(site)
-            number = submit(site, {**JDL, "clusters": {"beta": {}}})
-            found = until_state(site, number, "terminated")
+            number = brought(site)
+            site.until(
+                lambda: cycle(site) and published(site, number)["state"] == "terminated",
+                f"campaign {number} to end",
+                CAMPAIGN_S,
+            )
+            found = shown(site, number)
     finally:
-        runner.stop(site)
         runner.start(site)
     told = site.on(HOST, "gridevents", "-a", "--json", "-c", str(number), user="bob").out
     sizes = [len(read_attempts(row[3])) for row in ledger(site, number) if row[0] == "array"]

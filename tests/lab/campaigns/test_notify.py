@@ -13,17 +13,23 @@ from tests.lab.grid import Grid
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 
 MAILER, MAILS = "/usr/local/bin/gb-mailer", "/var/lib/gridbridge/mails"
+CHAT, SAID = "/usr/local/bin/gb-chat", "/var/lib/gridbridge/said"
 SERVICE = f"""#!/bin/sh
 {{ echo "by $(id -un) to $2"; cat; }} >>{MAILS}
+"""
+CHATTING = f"""#!/bin/sh
+{{ echo "by $(id -un) to $*"; cat; }} >>{SAID}
 """
 HERS = """#!/bin/sh
 { echo "by $(id -un)"; cat; } >>~/notify/told
 """
 EDIT = f"""/^\\[runner\\]/,/^\\[/s|^#*interval_s = .*|interval_s = 5|
 /^\\[notifications\\]/,$s|^#*mail = .*|mail = "{MAILER}"|
+/^\\[notifications\\]/,$s|^#*command = .*|command = "{CHAT}"|
 /^\\[notifications\\]/,$s|^#*pause_s = .*|pause_s = 1|
 """
 MAIL = ("-m", "alice@example.org")
+NAME = ("-j", "alice@chat.example.org")
 PROGRAM = ("-p", "/home/alice/notify/tell")
 
 
@@ -32,6 +38,7 @@ def site(site: Grid) -> Iterator[Grid]:
     """Return the lab with a mailer, a program of alice's, and a runner that knows them."""
     grid = site
     grid.sh(HOST, f"cat >{MAILER} <<'end'\n{SERVICE}end\nchmod 755 {MAILER}")
+    grid.sh(HOST, f"cat >{CHAT} <<'end'\n{CHATTING}end\nchmod 755 {CHAT}")
     script = f"mkdir -p ~/notify && cat >~/notify/tell <<'end'\n{HERS}end\nchmod 755 ~/notify/tell"
     grid.sh(HOST, script, user="alice")
     stop(grid)
@@ -40,13 +47,13 @@ def site(site: Grid) -> Iterator[Grid]:
         yield grid
         stop(grid)
     start(grid)
-    grid.sh(HOST, f"rm -rf {MAILER} {MAILS}; rm -rf /home/alice/notify")
+    grid.sh(HOST, f"rm -rf {MAILER} {MAILS} {CHAT} {SAID} /home/alice/notify")
 
 
 @pytest.fixture(scope="module")
 def told(site: Grid) -> str:
     """Subscribe in both ways, have a campaign end, and return what alice's program was told."""
-    for options in ((*MAIL, "-s", "high"), (*PROGRAM, "-s", "low")):
+    for options in ((*MAIL, "-s", "high"), (*NAME, "-s", "high"), (*PROGRAM, "-s", "low")):
         done = site.on(HOST, "gridnotify", *options, user="alice", timeout_s=100)
         assert (0, "") == (done.status, done.err)
     jdl = {"name": "told", "nb_jobs": 2, "type": "normal", "exec_file": "true", "walltime": "0:5"}
@@ -56,7 +63,8 @@ def told(site: Grid) -> str:
 
     def heard() -> str | None:
         text = site.on(HOST, "cat", "/home/alice/notify/told").out
-        return text if end in text and "FINISHED" in mails(site) else None
+        is_said = "FINISHED" in mails(site) and "FINISHED" in site.on(HOST, "cat", SAID).out
+        return text if end in text and is_said else None
 
     return site.until(heard, "alice to be told", 60) or ""
 
@@ -87,6 +95,16 @@ def test_a_mail_is_handed_to_the_sites_program_by_the_service(site: Grid, told: 
     assert "NEW_CAMPAIGN" not in text
 
 
+def test_a_name_is_handed_to_the_command_that_root_configured(site: Grid, told: str) -> None:
+    """By the service, with the message on its standard input."""
+    del told
+    said = site.on(HOST, "cat", SAID).out
+
+    assert 1 == said.count("by gridbridge to ")
+    assert "alice@chat.example.org" in said.splitlines()[0]
+    assert "NEW_CAMPAIGN" not in said
+
+
 def test_everybody_lists_and_ends_their_own_alone(site: Grid, told: str) -> None:
     """The addresses of others are not seen."""
     del told
@@ -107,6 +125,6 @@ def test_a_stolen_service_account_runs_no_program_of_its_choice(site: Grid, told
     for words in (f"{listed.strip()} 'rm -rf /'", "tell.0 1:A:b:1", "../../../etc/passwd 1:A:b:1"):
         done = site.on(HOST, "runuser", "-u", "gridbridge", "--", "sh", "-c", f"{helper} {words}")
         assert 2 == done.status, done
-    for way in (MAIL, PROGRAM):
+    for way in (MAIL, NAME, PROGRAM):
         assert 0 == site.on(HOST, "gridnotify", "-u", *way, user="alice", timeout_s=100).status
     assert "tell." not in site.sh(HOST, "ls /var/spool/gridbridge/campaigns")

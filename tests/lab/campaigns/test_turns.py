@@ -17,6 +17,8 @@ LOAD = "cat /var/lib/gridbridge/published/load"
 DELTA = "delta-master"  # two slots, which no other campaign uses
 PRIORITIES = 's/^#priorities = .*/priorities = \\"bob=5\\"/'
 AFFINITY = '$ a [campaigns.delta]\\naffinity = \\"alice\\"'
+SCRIPT = "/usr/local/bin/gb-stress"
+STRESS = f'$ a [campaigns.delta]\\nstress_script = "{SCRIPT}"'
 SHARES = 's/^#share_by = .*/share_by = \\"user\\"/; s/^#first_tasks = .*/first_tasks = 0/'
 Wanted = tuple[str, str, int]  # a name, whose, and how many tasks
 
@@ -84,11 +86,42 @@ def test_tests_go_first_and_an_affinity_goes_before_age_and_priority(site: Grid)
     assert found == ["test", "at home", "higher"]
 
 
+@pytest.mark.long
 def test_who_shares_gets_a_slot_before_all_older_tasks_of_another(site: Grid) -> None:
     """Else all of alice's would have been sent in two cycles, and bob's in the third."""
     sent = brought(site, SHARES, ("first", "alice", 1), ("second", "alice", 3), ("bobs", "bob", 1))
 
     assert sent["bobs"][0] < sent["second"][-1], sent
+
+
+@pytest.mark.long
+def test_a_cluster_under_stress_gets_nothing_until_that_is_over(site: Grid) -> None:
+    """A script of the site's tells; `why` has its number."""
+    runner.stop(site)
+    stressed(site, "0.9")
+    try:
+        with configured(site, STRESS):
+            runner.start(site)
+            number = submit(site, jdl("stressed", 2))
+            why = ("gridbridge", "why", str(number))
+            site.until(
+                lambda: "0.9" in site.on(HOST, *why, user="bob").out, "why to tell", CAMPAIGN_S
+            )
+            before = jobs_of(site, number)
+            stressed(site, "0.1")
+            runner.until_state(site, number, "terminated")
+            runner.stop(site)
+    finally:
+        site.sh(HOST, f"rm -f {SCRIPT}")
+        runner.start(site)
+
+    assert before == []
+
+
+def stressed(grid: Grid, told: str) -> None:
+    """Have delta as stressed as that."""
+    script = f"#!/bin/sh\necho {told}\n"
+    grid.on(HOST, "sh", "-c", f"cat >{SCRIPT} && chmod 755 {SCRIPT}", stdin=script)
 
 
 @pytest.mark.long

@@ -21,6 +21,15 @@ def not_by_the_service(candidate):
     return Refusal(reason="seen by the service") if os.getuid() == {uid} else None
 """
 
+SHORTENED = """
+from dataclasses import replace
+
+def shortened(candidate):
+    known = candidate.jdl.clusters.items()
+    short = {name: replace(one, walltime_s=120) for name, one in known}
+    return replace(candidate.jdl, clusters=short)
+"""
+
 
 @pytest.fixture(scope="module")
 def waited(brought: Brought) -> Done:
@@ -92,10 +101,28 @@ def test_a_picture_is_drawn(site: Grid, number: str) -> None:
 
 
 def test_failed_tasks_are_tried_again_as_a_campaign(site: Grid, number: str) -> None:
-    """Of those alone."""
+    """Of those alone, and each is the same task still: this one fails again."""
     told = ask(site, "gridsub", "--check", "--retry-failed", number)
+    again = ask(site, "gridsub", "--wait", "--retry-failed", number)
+    failed = ask(site, "gridstat", "--failed", again.out.rpartition("CAMPAIGN_ID=")[2].strip())
 
     assert (0, "users: 1 tasks, nothing is stored") == (told.status, told.out.splitlines()[0])
+    assert (1, True) == (again.status, "1 of 1 tasks ended, 1 of them failed" in again.err)
+    assert "bad luck" in failed.out
+
+
+def test_each_line_of_a_file_is_one_word_of_a_task(site: Grid, number: str) -> None:
+    """Whatever is in it: nothing of it is run."""
+    del number  # so that the folder is there
+    lines = ["plain", 'it\'s $(touch evil) "two" *', ";rm -rf x"]
+    site.on(HOST, "sh", "-c", "cat >users/lines", user="alice", stdin="\n".join(lines) + "\n\n")
+    each = ("sh", "-c", 'printf "%s\\n" "$1" >users/line.$CIGRI_JOB_ID', "sh", "{}")
+    options = ("--each-line", "users/lines", "--clusters", "beta", "--wait")
+    done = ask(site, "gridsub", *options, "--", *each)
+    ran = site.sh(HOST, "cat users/line.*; ls evil users/evil 2>/dev/null; :", user="alice")
+
+    assert 0 == done.status, done
+    assert sorted(lines) == sorted(ran.splitlines())
 
 
 def test_the_service_applies_the_rules_too(site: Grid) -> None:
@@ -115,6 +142,36 @@ def test_the_service_applies_the_rules_too(site: Grid) -> None:
     assert (0, 1, 1) == (checked.status, brought.status, loose.status)
     assert "10-tests.py:not_by_the_service: seen by the service" in brought.err
     assert f"chmod go-w {RULES}/10-tests.py" in loose.err
+
+
+def test_a_rule_changes_what_is_brought_and_the_service_takes_it(site: Grid) -> None:
+    """The changed campaign is the one that its owner reads, and whose tasks run."""
+    site.sh(HOST, f"mkdir -p {RULES} && cat >{RULES}/20-tests.py <<'end'\n{SHORTENED}end")
+    run = 'echo "$CIGRI_WALLTIME_SECONDS" >users/shortened'
+    argv = ("--array", "1", "--clusters", "beta", "-l", "h_rt=600", "--", "sh", "-c", run)
+    try:
+        checked = ask(site, "gridsub", "--check", *argv)
+        brought = ask(site, "gridsub", "--wait", *argv)
+    finally:
+        site.sh(HOST, f"rm -r {RULES}")
+    number = brought.out.rpartition("CAMPAIGN_ID=")[2].strip()
+    known = json.loads(ask(site, "gridstat", "-J", number).out)
+
+    assert "20-tests.py:shortened" in checked.out
+    assert 0 == brought.status, brought
+    assert "0:02:00" in json.dumps(known)
+    assert "120\n" == site.sh(HOST, "cat users/shortened", user="alice")
+
+
+def test_a_decision_of_the_runner_is_made_again_from_the_journal(site: Grid, number: str) -> None:
+    """The last one that sent tasks: it sends the same ones to the same clusters."""
+    del number  # so that some were sent
+    listed = json.loads(site.sh(HOST, "gridbridge replay --json"))
+    sent = [one["decision"] for one in listed if "sent: " in one["sentence"]]
+
+    assert sent, [one["sentence"] for one in listed]
+    done = site.on(HOST, "gridbridge", "replay", str(sent[-1]))
+    assert 0 == done.status, done
 
 
 def test_a_purged_campaign_is_gone(site: Grid, number: str) -> None:

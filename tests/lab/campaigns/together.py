@@ -13,6 +13,7 @@ from tests.lab.campaigns.runner import (
     HOST,
     campaigns,
     clusters_of,
+    end_all,
     jobs_of,
     published,
     start,
@@ -30,17 +31,29 @@ BOTH: Mapping[str, Any] = {"beta": {}, "gamma": {}}
 REFUSED: Mapping[str, Any] = {"beta": {"max_jobs": 2}, "gamma": {"queue": "nosuch"}}
 BETA: Mapping[str, Any] = {"beta": {}}
 UNTIL = "until [ -e {} ]; do sleep 0.2; done"
-# Each attempt leaves a line. A task asks to run again, one fails, and one is killed by itself.
+UNTIL_CHANGED, UNTIL_UNREADY = (f"sh -c '{UNTIL.format(name)}'" for name in ("changed", "unready"))
+PATIENT = "0:20"  # a walltime for what other tests are to let go
+# Each attempt leaves a line. A task asks to run again at once, one at the end; one is killed by
+# itself, and others fail, two of them with what would be an order to Grid Engine.
 RUN = f"""sh -c '{UNTIL.format("both")}; echo "$1 $CIGRI_CLUSTER" >>ran
 env | grep ^CIGRI_ >env.$1; cat "$CIGRI_NODE_FILE" >nodes.$1
 case $1 in
 again) case $(readlink /proc/$$/fd/1) in *.1.out) exit 66 ;; esac ;;
+later) case $(readlink /proc/$$/fd/1) in *.1.out) exit 67 ;; esac ;;
 fails) exit 3 ;;
+ninety-nine) exit 99 ;;
+hundred) exit 100 ;;
 killed) kill -9 $$ ;;
 esac' sh"""
-PARAMETERS = ["again", "fails", "killed", *(f"plain-{n}" for n in range(7)), "odd $(touch evil)"]
+FAILING = {"fails": "exit status 3", "ninety-nine": "exit status 99", "hundred": "exit status 100"}
+TWICE = ("again", "later")
+PLAIN = (*(f"plain-{n}" for n in range(7)), "odd $(touch evil)")
+PARAMETERS = [*TWICE, *FAILING, "killed", *PLAIN]
 ADDED = ["more", "0 again"]  # to that campaign
-ONCE = "sh -c 'echo $CIGRI_JOB_ID >>once; sleep 1'"
+# Each notes when it begins and ends, too.
+ONCE = """sh -c 'echo $CIGRI_JOB_ID >>once; echo $(date +%s%N) 1 >>busy; sleep 1
+echo $(date +%s%N) -1 >>busy'"""
+AT_ONCE = 4  # of its tasks, at each cluster: half of what beta has
 # A task fails where the prologue has not ended, or the epilogue has run; all leave a line.
 STEPS: Mapping[str, Any] = {
     "prologue": ["sleep 2", "echo prologue >>steps # once", "mkdir there-$CIGRI_CLUSTER"],
@@ -54,6 +67,14 @@ ASKING: Mapping[str, Any] = {
     },
 }
 NOSUCH: Mapping[str, Any] = {name: {"properties": "nosuch = 1"} for name in BOTH}
+SLEEPING: Mapping[str, Any] = {"beta": {"max_jobs": 2}, "gamma": {"max_jobs": 1}}
+PROJECT = "gbtests"
+WIDE_AT = {"resources": "/resource_id=2", "project": PROJECT}
+WIDE = """sh -c 'echo $(wc -l <$CIGRI_NODE_FILE) $CIGRI_RESOURCES \
+${NSLOTS-$(wc -l <$OAR_NODEFILE)} ${OAR_PROJECT_NAME-} >wide'"""
+# At beta they end at once, as if they had done something; one there a cycle.
+SWALLOWED = "sh -c '[ $CIGRI_CLUSTER = beta ] || sleep 12'"
+SWALLOWING: Mapping[str, Any] = {"beta": {"max_jobs": 1}, "gamma": {"max_jobs": 2}}
 UNREADY: Mapping[str, Any] = {
     "beta": {"max_jobs": 1},
     "gamma": {"prologue": "echo no room >&2; exit 3"},
@@ -62,6 +83,7 @@ JOB = """#!/bin/sh
 #$ -N users -t 10-19 -tc 12
 #$ -l h_rt=0:5:0
 echo "$SGE_TASK_ID of $SGE_TASK_LAST at $CIGRI_CLUSTER: $1"
+sleep 2  # or Grid Engine's zero seconds beside OAR's own would make beta look like a sink
 [ "$SGE_TASK_ID" != 13 ] || { echo "bad luck" >&2; exit 3; }
 """
 
@@ -74,18 +96,25 @@ def jdl(exec_file: str, clusters: Mapping[str, Any] = BOTH, **other: Any) -> dic
 
 JDLS: Mapping[str, dict[str, Any]] = {
     "kinds": jdl(RUN, params=PARAMETERS),
-    "once": jdl(ONCE, nb_jobs=40, max_jobs=8),
+    "once": jdl(ONCE, nb_jobs=40, max_jobs=AT_ONCE),
     "test": jdl("true", nb_jobs=9),
     "first": jdl("sh -c 'test $1 = 0 || sleep 600' sh", {"gamma": {}}, nb_jobs=2),
-    "sleeping": jdl("sleep 600", nb_jobs=40, max_jobs=2, epilogue="echo after >>cancelled"),
-    "changed": jdl(f"sh -c '{UNTIL.format('changed')}'", BETA, nb_jobs=4, max_jobs=1),
+    "sleeping": jdl("sleep 600", SLEEPING, nb_jobs=40, epilogue="echo after >>cancelled"),
+    "changed": jdl(UNTIL_CHANGED, BETA, nb_jobs=4, max_jobs=1, walltime=PATIENT),
     "typo": jdl("sh -c 'echo what is that >&2; exit 3'", BETA, nb_jobs=60),
     "steps": jdl(STEP, ASKING, nb_jobs=12, **STEPS),
     "asking": jdl("true", NOSUCH, nb_jobs=4),
-    "unready": jdl(f"sh -c '{UNTIL.format('unready')}'", UNREADY, nb_jobs=2),
+    "unready": jdl(UNTIL_UNREADY, UNREADY, nb_jobs=2, walltime=PATIENT),
     "refused": jdl("sleep 1", REFUSED, nb_jobs=12),
+    "overrun": jdl("sleep 900", nb_jobs=1, walltime="0:0:20"),
+    "wide": jdl(WIDE, dict.fromkeys(BOTH, WIDE_AT), nb_jobs=2),
+    "swallowed": jdl(SWALLOWED, SWALLOWING, nb_jobs=80),
 }
-OPTIONS = {"test": ("-t", "test")}
+OPTIONS = {"test": ("-t", "test"), "wide": ("-t", "test")}
+ADD_PROJECT = f"""
+printf 'name {PROJECT}\noticket 0\nfshare 0\nacl NONE\nxacl NONE\n' >/tmp/project
+qconf -sprj {PROJECT} >/dev/null 2>&1 || qconf -Aprj /tmp/project
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +141,7 @@ def bring(grid: Grid) -> Brought:
     """
     clear(grid)
     _make_folders(grid)
+    grid.sh("beta-master", ADD_PROJECT)
     have_slots(grid, SLOTS)
     before = max((one["number"] for one in campaigns(grid)), default=0)
     threads = ThreadPoolExecutor(1 + len(JDLS))
@@ -145,11 +175,10 @@ def _add(grid: Grid, number: int) -> Done:
 def clear(grid: Grid) -> None:
     """End those that no test has ended, and remove what all have left."""
     have_slots(grid, USUAL_SLOTS)
-    left = [str(one["number"]) for one in campaigns(grid) if one["state"] == "in_treatment"]
-    if left:
-        grid.on(HOST, "griddel", *left, user="alice", timeout_s=200)
+    end_all(grid)
     for host, user in AT.values():
         grid.sh(host, f"rm -rf {FOLDER} ~/campaign.* ~/users", user=user)
+    grid.sh("beta-master", f"qconf -dprj {PROJECT} >/dev/null 2>&1; :")
 
 
 def _make_folders(grid: Grid) -> None:

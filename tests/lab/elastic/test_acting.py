@@ -133,14 +133,14 @@ def rest(grid: Grid) -> None:
     grid.until(is_over, "all nodes to be given back", 90)
 
 
-def comes(grid: Grid, state: str) -> None:
+def comes(grid: Grid, state: str, limit_s: float = 60) -> None:
     """Do rounds until a node is in a state."""
 
     def is_there() -> bool:
         round_(grid)
         return state in nodes(grid).values()
 
-    grid.until(is_there, f"a node to be {state}", 60)
+    grid.until(is_there, f"a node to be {state}", limit_s)
 
 
 def submit(grid: Grid, tasks: int, seconds: int) -> str:
@@ -167,6 +167,7 @@ def test_it_grows_runs_tasks_on_new_nodes_and_shrinks(acting: Grid) -> None:
     assert {"alpha-n1", "alpha-n2"} == set(acting.sh(HOST, "qconf -sel").split()) - {HOST}
 
 
+@pytest.mark.long
 def test_a_node_that_never_boots_is_given_back(acting: Grid) -> None:
     acting.lab("faults", "never")
     job = submit(acting, 6, 60)

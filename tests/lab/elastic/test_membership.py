@@ -18,9 +18,9 @@ MOUNTS = ("/home", "/opt/gridbridge", "/var/lib/gridengine/alpha/common")
 BLOCK = "# gridbridge: nodes that come and go"
 CALLS = """\
 import json, os, sys
-from gridbridge.apply.elastic import membership as module
 from gridbridge.apply.elastic.membership import GridEngineMembership
 from gridbridge.apply.elastic.preparing import Preparing
+from gridbridge.batch import root
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.elastic.joining import Joining
@@ -52,7 +52,7 @@ def dying(call):
         return call(*words, **keys)
     return counted
 submit.run = dying(submit.run)
-module.run = dying(module.run)
+root.run = dying(root.run)
 told = []
 for verb in calls:
     try:

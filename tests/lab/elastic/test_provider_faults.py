@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.grid import Grid, of_root
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(300)]
 
 MASTER = "alpha-master"
 PYTHON = "/opt/gridbridge/venv/bin/python3"

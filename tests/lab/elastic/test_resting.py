@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.elastic.test_acting import BALANCE, HOST, SET_UP, TOML, nodes, submit
+from tests.lab.elastic.test_acting import BALANCE, HOST, QUIET, SET_UP, TOML, nodes, submit
 from tests.lab.grid import Grid, of_root
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
@@ -81,12 +81,40 @@ def round_(grid: Grid) -> str:
     return told
 
 
+@pytest.mark.long
+def test_tasks_that_may_run_again_make_room_for_a_rest(squeezed: Grid) -> None:
+    """One of two half full hosts is freed: that of the task with `-r y`; the other's runs on."""
+    squeezed.sh(HOST, f"sed -i '/^\\[squeeze/a {MOVING}' {KEPT}")
+    fixed = one_on(squeezed, "alpha-n1", "alpha-n2", "-r", "n")
+    moved = one_on(squeezed, "alpha-n2", "alpha-n1", "-r", "y")
+    becomes(squeezed, {"ready", "standby"})
+    resting = [name for name, state in nodes(squeezed).items() if state == "standby"]
+    ends = [squeezed.accounting_of_end(job, 90) for job in (fixed, moved)]
+
+    assert resting == ["alpha-n2"]
+    assert [(one["exit_status"], one["hostname"]) for one in ends] == [("0", "alpha-n1")] * 2
+    assert len(squeezed.records(fixed)) == 1
+    assert len(squeezed.records(moved)) == 2
+
+
+MOVING = 'restriction = "rerunnable"\\nminimal_reserve = 0.25\\ntarget_reserve = 0.5'
+
+
+def one_on(grid: Grid, host: str, other: str, *options: str) -> str:
+    """Have a task run on a host that it did not ask for; return its job."""
+    grid.cell("alpha", "qmod", "-d", f"all.q@{other}", user="root")
+    job = grid.submit("-q", "all.q", *options, *QUIET, "sleep", "40")
+    grid.until(lambda: grid.states("alpha").get(job) == "r", f"job {job} to run")
+    grid.cell("alpha", "qmod", "-e", f"all.q@{other}", user="root")
+    return job
+
+
 def becomes(grid: Grid, wanted: set[str]) -> None:
     """Do rounds until the two hosts are in these states."""
 
     def is_so() -> bool:
         round_(grid)
-        return set(nodes(grid).values()) == wanted
+        return {state for name, state in nodes(grid).items() if name in OWN} == wanted
 
     grid.until(is_so, f"hosts to be {wanted}", 90)
 

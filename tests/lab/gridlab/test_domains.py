@@ -13,7 +13,7 @@ import pytest
 from tests.lab.abreast import abreast as abreast
 from tests.lab.grid import Done, Grid, of_root
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 FOREIGN = ["gamma", "delta"]
 PORTS = {  # where each host listens

@@ -53,6 +53,7 @@ def jobs_with_folders(grid: Grid) -> set[str]:
     return {name.split(".")[1] for name in names if name.startswith("gridbridge.")}
 
 
+@pytest.mark.long
 def test_a_stopped_database_costs_the_time_limit_and_leaves_no_client(
     grid: Grid, gamma: Far
 ) -> None:
@@ -72,6 +73,7 @@ def test_a_stopped_database_costs_the_time_limit_and_leaves_no_client(
     assert gamma.end(gamma.start("exit 3\n")).exit_status == 3
 
 
+@pytest.mark.long
 def test_a_submission_while_the_server_is_down_is_found_and_runs_later(
     grid: Grid, gamma: Far
 ) -> None:
@@ -106,6 +108,7 @@ def test_a_deleted_job_of_a_lost_node_has_an_end_that_nobody_saw(grid: Grid, gam
     assert "EXTERMINATE_JOB" in end.reason
 
 
+@pytest.mark.long
 def test_a_copy_that_oar_makes_of_a_job_does_not_run(grid: Grid, gamma: Far) -> None:
     """As it makes one by itself of a job that it could not launch."""
     job = gamma.submit("echo ran >>ran\n")

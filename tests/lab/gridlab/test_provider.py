@@ -12,7 +12,7 @@ import pytest
 
 from tests.lab.grid import LAB, Done, Grid, of_root
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 MASTER = "alpha-master"
 KEY = "/etc/gridlab/gridadm.key"

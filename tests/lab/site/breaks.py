@@ -191,6 +191,7 @@ ROUNDS: tuple[Mapping[str, Break], ...] = (
     },
 )
 NAMES = tuple(name for breaks in ROUNDS for name in breaks)
+SLOW = ("sensor-not-started", "poller-frozen", "qmaster-down", "no-queue")
 ITEMS = frozenset(item for breaks in ROUNDS for item, _ in breaks.values())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.grid import Grid
-from tests.lab.site.breaks import ITEMS, MASTER, NAMES, TOML, Played, Site
+from tests.lab.site.breaks import ITEMS, MASTER, NAMES, SLOW, TOML, Played, Site
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 
@@ -26,7 +26,9 @@ def played(site: Site) -> Played:
     return Played(site)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=pytest.mark.long if one in SLOW else ()) for one in NAMES]
+)
 def test_what_is_broken_is_reported_and_mended_by_the_printed_command(
     name: str, played: Played
 ) -> None:
@@ -96,7 +98,7 @@ def test_a_missing_account_is_made_by_the_printed_command(site: Site) -> None:
 def test_a_configuration_without_queues_and_their_queues_are_told_and_setup_mends_both(
     site: Site,
 ) -> None:
-    site.sh(f"cp -p {TOML} /tmp/kept; sed -i '/^.queue/,/^.poller/{{/^.poller/!d}}' {TOML}")
+    site.sh(f"cp -p {TOML} /tmp/kept; sed -i '/^.queue[.]/,/^.poller/{{/^.poller/!d}}' {TOML}")
     try:
         both = {f"file {TOML}: transfer queues", "queue transfer-beta"}
         site.grid.until(lambda: both <= site.wrong().keys(), "both findings", 30)

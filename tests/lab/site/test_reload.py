@@ -129,6 +129,7 @@ def test_a_wrong_file_is_told_and_the_old_one_stays_in_force(grid: Grid, watched
     assert sorted(told) == ["interval_s", "stales_s"]
 
 
+@pytest.mark.long
 def test_a_service_that_starts_with_a_wrong_file_has_the_one_that_was_in_force(grid: Grid) -> None:
     """It brings jobs home, says what is wrong, and takes the mended file; alone it is no service.
 
@@ -160,6 +161,7 @@ def test_a_service_that_starts_with_a_wrong_file_has_the_one_that_was_in_force(g
     assert re.search(r"event=misconfigured .*\[poller\] interval_s", since(grid, before))
 
 
+@pytest.mark.long
 def test_what_only_a_new_service_can_take_is_refused_with_what_to_do(grid: Grid) -> None:
     with_another = r"s|^\[site\]|&\nstate = \"sqlite:////var/lib/gridbridge/other.db\"|"
     grid.sh(HOST, f"cp -p {TOML} {TOML}.kept")

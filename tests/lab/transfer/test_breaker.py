@@ -35,6 +35,7 @@ def closed_to_us(grid: Grid) -> Iterator[None]:
         grid.sh("alpha-master", f"{BETA} -as alpha-master")
 
 
+@pytest.mark.long
 def test_jobs_that_fail_in_a_row_close_the_queue_until_one_runs(
     grid: Grid, quick_breaker: None
 ) -> None:

@@ -13,10 +13,11 @@ pytestmark = pytest.mark.lab
 
 WITHOUT_BETA = (
     "/^.cluster.beta./,/^.poller./{/^.poller./!d};"
-    " /^.queue.transfer-beta./,$d; /^.campaigns.beta.$/d"
+    " /^.queue.transfer-beta./,$d; /^.campaigns.beta.$/d; /^.storage.beta-data./,/^$/d"
 )
 
 
+@pytest.mark.long
 def test_its_jobs_wait_and_end_well_once_it_is_back(grid: Grid) -> None:
     script = "until [ -e dropped.go ]; do sleep 0.2; done; exit 5\n"
     job = grid.transfer("-N", "dropped", "-o", "/dev/null", "-j", "y", script=script)

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 import pytest
 
 from tests.lab.abreast import abreast as abreast
-from tests.lab.away import reason, why
+from tests.lab.away import is_known, reason, why
 from tests.lab.configured import configured
-from tests.lab.gamma import ACCOUNT, FAR, HOME, LONG_S, Gamma
+from tests.lab.gamma import ACCOUNT, FAR, HOME, LONG_S, NODES, Gamma
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
@@ -76,6 +76,11 @@ def gamma(grid: Grid, open_to_gamma: None, wide: None) -> Iterator[Gamma]:
     lines = RULES.strip().replace("\n", "\\n")
     with configured(grid, f"$ a \\\\n{lines}"):
         far.until_open()
+        grid.until(  # one that another test switched off is back
+            lambda: all(is_known(grid, "node", node, "gamma") for node in NODES),
+            "gamma's nodes to be known",
+            LONG_S,
+        )
         grid.sh(FAR, "rm -f go ran* ./*.[oe][0-9]*", user=ACCOUNT)
         yield far
     far.clear()
@@ -97,6 +102,7 @@ def live(gamma: Gamma) -> set[int]:
 @pytest.mark.usefixtures("abreast", "tidy")
 def test_jobs_end_at_home_as_they_ended_there(gamma: Gamma) -> None:
     """Statuses, signals, arguments with blanks, variables, arrays, a walltime: all at once."""
+    gamma.grid.sh(FAR, "rm -f ran.array", user=ACCOUNT)
     limited = gamma.submit("sleep 303\n", "-l", "h_rt=0:0:2")  # OAR looks every 30 s
     tells = 'echo "$JOB_ID $JOB_NAME $SGE_O_LOGNAME $1|$2|$FOO|$(id -un)|$PWD"; exit 3'
     gamma.grid.on(HOME, "sh", "-c", "cat >tells", user="alice", stdin=f"{tells}\n")
@@ -107,7 +113,7 @@ def test_jobs_end_at_home_as_they_ended_there(gamma: Gamma) -> None:
     hosts = "cut -d' ' -f1,2 $PE_HOSTFILE; echo $NHOSTS $NSLOTS; sort $OAR_NODEFILE\n"
     wide = gamma.submit(hosts, "-pe", "wide", "3")
     records = {job: gamma.grid.accounting(job) for job in (with_status, by_signal, well)}
-    gamma.grid.accounting(wide)
+    spread = gamma.grid.accounting(wide)
     gamma.grid.until_gone(array)
     told = gamma.read_at_home(f"away.o{with_status}")
     killed = gamma.grid.accounting(limited)
@@ -117,6 +123,7 @@ def test_jobs_end_at_home_as_they_ended_there(gamma: Gamma) -> None:
     assert ["4", "6"] == sorted(gamma.read("ran.array").split())
     expected = f"{with_status} away alice a  b|c'd\"$HOME|a b;$x'|{ACCOUNT}|/home/{ACCOUNT}\n"
     assert expected == told
+    assert "0" == spread["exit_status"], why(gamma.grid, wide)
     *rows, counts, one, other, third = gamma.read_at_home(f"away.o{wide}").splitlines()
     assert ["gamma-n1", "gamma-n2"] == [row.split()[0] for row in rows]
     assert {"1", "2"} == {row.split()[1] for row in rows}
@@ -222,6 +229,7 @@ def full(gamma: Gamma) -> Iterator[None]:
     gamma.until_clean()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("full")
 def test_one_question_an_interval_is_enough_for_any_number_of_transfers(gamma: Gamma) -> None:
     """Whoever asks is counted: the service, and each of the six starters."""

@@ -90,6 +90,7 @@ def test_a_queue_closes_at_its_pending_limit_and_opens_again(grid: Grid) -> None
     assert max(seen) <= 5 + 3, f"overshoot of {max(seen) - 5}"
 
 
+@pytest.mark.long
 def test_a_queue_opens_again_though_the_qmaster_never_heard_when_it_closed(grid: Grid) -> None:
     """Execd sends a value until it is heard, but only if it changed: none is ever left out."""
     grid.until(grid.is_open, "the queue to be open")
@@ -115,6 +116,7 @@ def _sent(grid: Grid) -> int:
     return int(grid.sh("alpha-master", counters).partition("syscw: ")[2].split()[0])
 
 
+@pytest.mark.long
 def test_a_poller_that_is_stopped_is_told_and_replaced(grid: Grid) -> None:
     """Its queues close meanwhile; what is away comes home. `stale_s` says how soon all that is."""
     with configured(grid, "/^.poller./a stale_s = 10"):
@@ -183,6 +185,7 @@ def _queue_letters(grid: Grid) -> str:
     return row[5] if len(row) > 5 else ""
 
 
+@pytest.mark.long
 def test_a_site_without_a_cluster_of_its_own_asks_all_and_says_so(grid: Grid) -> None:
     """It has no transfer queues, which each command says in one line."""
     host = "beta-master"

@@ -36,6 +36,8 @@ class Site:
         self.campaigns = Campaigns(self.database)
         self.rules: tuple[Rule, ...] = ()
         self.limits = Runner()
+        self.clock = Clock()
+        self._clocks = f"{folder}/runner.clocks"
         self.again()
 
     def again(self) -> "Site":
@@ -43,7 +45,8 @@ class Site:
         clusters = frozenset({"beta", "gamma"})
         places = (str(self.brought), str(self.published))
         rules = lambda: self.rules  # noqa: E731 - tests set them later
-        self.intake = Intake(self.database, clusters, Clock(), *places, rules, limits=self.limits)
+        known = {"limits": self.limits, "watched": self._clocks}
+        self.intake = Intake(self.database, clusters, self.clock, *places, rules, **known)  # type: ignore[arg-type]
         return self
 
     def bring(self, header: object, *parameters: str) -> str:

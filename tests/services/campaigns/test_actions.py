@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused, NotNow, OwnerUnknown
-from gridbridge.decisions.campaigns.ends import PORTION
+from gridbridge.apply.campaigns.arrays import (
+    ArrayRefused,
+    CampaignEnded,
+    CampaignRefused,
+    NotNow,
+    OwnerUnknown,
+)
+from gridbridge.decisions.campaigns.ending.portions import PORTION
 from gridbridge.errors import AlreadySubmitted, GridbridgeError, LedgerLost
 from gridbridge.model.campaigns.campaign import (
+    AT_ONCE,
     Array,
     ArrayState,
     Attempt,
@@ -19,13 +26,15 @@ from gridbridge.model.campaigns.campaign import (
     Noted,
     Outcome,
     Sent,
+    Waiting,
 )
 from gridbridge.model.campaigns.events import Code
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import Again, Plan, Send
+from gridbridge.model.campaigns.plan import Again, KeptOff, Plan, Send
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.services.campaigns.actions import Actions
 from gridbridge.services.campaigns.learnt import Learnt
+from gridbridge.services.campaigns.sending.troubles import in_short
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
@@ -118,6 +127,7 @@ def _do(tmp_path: Path, campaigns: Campaigns, grid: Grid) -> Callable[[Plan], No
 
 
 SEND = Plan(sends=(Send(campaign=1, cluster="beta", tasks=2),))
+OFF_BETA = (KeptOff(tasks=2, avoid=("beta",)),)
 
 
 def only(campaigns: Campaigns) -> Array:
@@ -231,39 +241,64 @@ def test_tasks_that_a_cluster_refuses_are_tried_at_another(
     assert found
     assert (found.ended, found.failed, campaigns.open_arrays()) == (0, 0, ())
     assert told_of(campaigns) == {(Code.RUNNER_SUBMIT_ERROR, "beta", 2, 0)}
+    assert whys(campaigns) == {"no such queue"}
     grid.failing.clear()
-    do(Plan(sends=(Send(campaign=1, cluster="gamma", tasks=3, is_only=False),)))
+    do(Plan(sends=(Send(campaign=1, cluster="gamma", tasks=3, kept_off=OFF_BETA),)))
     assert grid.told[-2:] == ["submit 2 gamma 0:2,1:2,2:1", "release 2 72"]
 
 
 def test_a_task_does_not_go_back_where_it_was_refused(
     campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
 ) -> None:
-    """As long as another cluster is open; else it does."""
+    """As long as the decision names no such tasks."""
     grid.failing["submit"] = ArrayRefused("no such queue")
     do(SEND)
     grid.failing.clear()
 
     do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=3),)))
-    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=3, is_only=True),)))
+    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=3, kept_off=OFF_BETA),)))
 
     submitted = [told for told in grid.told if told.startswith("submit")]
     assert submitted[1:] == ["submit 2 beta 2:1", "submit 3 beta 0:2,1:2"]
 
 
+def test_as_many_of_each_kind_are_taken_as_is_told(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """However urgent others are: those that are free to go to beta are left for it."""
+    campaigns.drop_waiting(1)
+    free = Waiting(first=0, last=9, attempt=2, priority=AT_ONCE)
+    off_beta = Waiting(first=10, last=19, attempt=2, avoid=("beta",))
+    campaigns.wait_again(1, free, off_beta)
+    kinds = (KeptOff(tasks=5, avoid=("beta",)),)
+
+    do(Plan(sends=(Send(campaign=1, cluster="gamma", tasks=6, kept_off=kinds, array_tasks=4),)))
+    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=9),)))
+
+    assert [told for told in grid.told if told[:6] == "submit"] == [
+        "submit 1 gamma 10:2,11:2,12:2,13:2",
+        "submit 2 gamma 0:2,14:2",
+        "submit 3 beta 1:2,2:2,3:2,4:2,5:2,6:2,7:2,8:2,9:2",
+    ]
+
+
 def test_refusals_have_an_end(campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]) -> None:
     """Each cluster once, and three times more: then the tasks have failed for good."""
     grid.failing["submit"] = ArrayRefused("no such queue")
-    send = Send(campaign=1, cluster="beta", tasks=3, is_only=True)
+    off_beta = (KeptOff(tasks=3, avoid=("beta",)),)
 
     failed = []
-    for _ in range(5):
-        do(Plan(sends=(send,)))
+    for kept_off in ((), *[off_beta] * 4):
+        do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=3, kept_off=kept_off),)))
         found = campaigns.find(1)
         assert found
         failed.append(found.failed)
 
     assert failed == [0, 0, 0, 0, 3]
+    assert told_of(campaigns) == {
+        (Code.RUNNER_SUBMIT_ERROR, "beta", 15, 0),
+        (Code.NOT_STARTED, "beta", 3, 0),
+    }
 
 
 def test_what_root_refuses_fails_with_all_that_waits(
@@ -278,6 +313,22 @@ def test_what_root_refuses_fails_with_all_that_waits(
     assert found
     assert (found.ended, found.failed, campaigns.waiting()) == (3, 3, {})
     assert told_of(campaigns) == {(Code.FILE_REFUSED, "", 0, 0)}
+    assert whys(campaigns) == {"not the file"}
+
+
+def test_what_had_ended_before_the_state_file_was_replaced_has_ended(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """Root's ledger knows it; nobody has touched the campaign's file."""
+    grid.failing["submit"] = CampaignEnded("the campaign has ended")
+
+    do(SEND)
+
+    found = campaigns.find(1)
+    assert found
+    assert (found.state, found.ended_at is not None) == (CampaignState.CANCELLED, True)
+    assert (campaigns.open_arrays(), campaigns.waiting()) == ((), {})
+    assert told_of(campaigns) == {(Code.RESTORED, "", 0, 0)}
 
 
 def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
@@ -296,6 +347,7 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
     (event,) = CampaignEvents(campaigns._database).open()
     assert event.until
     assert event.until - event.last_at == timedelta(seconds=120)
+    assert event.why == "unreachable"
     grid.failing.clear()
     do(Plan(resumed=(only(campaigns),)))
     assert told_of(campaigns) == set()
@@ -365,10 +417,50 @@ def test_what_root_knows_better_is_taken_over(
     assert grid.told[-3:] == ["release 1 44", "submit 2 beta 0:1,2:1", "release 2 72"]
 
 
+def test_what_waits_again_after_that_keeps_off_where_it_overran(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """It was begun at gamma, where root's ledger has another task."""
+    do(SEND)
+    overran = replace(campaigns.pending(only(campaigns))[0], outcome=Outcome.WALLTIME)
+    off_beta = {"avoid": ("beta",), "never": ("beta",)}
+    again = Again(campaign=1, task=0, attempt=1, outcome=Outcome.WALLTIME, **off_beta)
+    do(Plan(ended=(overran,), again=(again,)))
+    grid.ledger = (
+        Noted(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
+        Noted(number=2, cluster="gamma", tasks=((2, 1),), job_id=44),
+    )
+    grid.failing["submit"] = AlreadySubmitted("array 2 has other tasks")
+
+    kinds = (KeptOff(tasks=1, **off_beta),)
+    do(Plan(sends=(Send(campaign=1, cluster="gamma", tasks=1, kept_off=kinds),)))
+
+    assert campaigns.waiting_of(1) == (Waiting(first=0, last=0, attempt=2, **off_beta),)
+
+
 def told_of(campaigns: Campaigns) -> set[tuple[Code, str, int, int]]:
     """Return the open events: what, where, how many tasks, how many probes."""
     events = CampaignEvents(campaigns._database).open()
     return {(one.code, one.cluster, one.tasks, one.probes) for one in events}
+
+
+def whys(campaigns: Campaigns) -> set[str]:
+    """Return why the open events are."""
+    return {one.why for one in CampaignEvents(campaigns._database).open()}
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("no such\nqueue", "no such queue"),
+        ("gridbridge-as-user: c.1: nothing is done as uid 0", "nothing is done as uid 0"),
+        ("\x1b[1mno", "\N{REPLACEMENT CHARACTER}[1mno"),
+        (f"no{'x' * 300}", f"no{'x' * 195}..."),
+    ],
+    ids=["lines", "root's", "terminal", "long"],
+)
+def test_why_is_one_short_line_for_everybodys_terminal(said: str, why: str) -> None:
+    assert in_short(ArrayRefused(said)) == why
 
 
 def test_a_task_that_runs_again_waits_with_its_next_attempt(
@@ -400,8 +492,8 @@ def test_what_was_noted_before_a_kill_is_counted_once(
     learnt = Learnt(campaigns.database)
     act = Actions(campaigns.database, learnt, Clock(), Failures(), grid)
     with monkeypatch.context() as killed:
-        killed.delattr(learnt, "_marks")
-        with pytest.raises(AttributeError):
+        killed.setattr(learnt, "keep", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
             act.do(Plan(ended=succeeded(campaigns, array), over=(array,)))
     left = succeeded(campaigns, array)
     act.do(Plan(ended=left, over=(array,)))

@@ -1,12 +1,13 @@
 """A cluster is asked once for all, and of what it lists only our own arrays are ours."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from gridbridge.apply.campaigns.asked import ours_alone
 from gridbridge.batch.gridengine import status
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
@@ -17,7 +18,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import Fact, JobState
-from gridbridge.services.campaigns.asking import Asking, ends_of, ours_alone
+from gridbridge.services.campaigns.asking import Asking, ends_of, living_of
 from gridbridge.services.campaigns.sending.limits import Limits
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
@@ -168,6 +169,27 @@ def test_others_learn_what_was_sent_to_a_cluster(site: Site) -> None:
 
     assert (sent.jobs, sent.released, sent.is_watched) == ({7, 8}, {"1.1"}, True)
     assert (elsewhere.jobs, elsewhere.is_watched, later.is_watched) == (frozenset(), True, False)
+
+
+def test_all_late_arrays_at_a_cluster_are_one_question(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the cluster does not tell, all of their tasks may live."""
+    asked: list[Mapping[int, str]] = []
+
+    def living(_: object, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
+        asked.append(arrays)
+        if len(asked) > 1:
+            raise GridbridgeError("busy")
+        return {8: frozenset({2})}
+
+    monkeypatch.setattr(status, "living_of", living)
+    first, second = (replace(site.send(number), job_id=number) for number in (7, 8))
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
+
+    assert living_of(policy, (first, second)) == {second: {2}}
+    assert [len(one) for one in asked] == [2]
+    assert living_of(policy, (first,)) == {first: frozenset(range(1, first.size + 1))}
 
 
 def test_all_arrays_at_a_cluster_are_one_question_about_ends(

@@ -19,10 +19,10 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     Outcome,
 )
-from gridbridge.model.campaigns.copies import Copies, Live, ShownCopy
+from gridbridge.model.campaigns.copies import Copies, Live, ShownCopy, Tail
 from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import Plan, Seen, Send
+from gridbridge.model.campaigns.plan import KeptOff, Plan, Seen, Send
 from gridbridge.model.campaigns.sections import Failures, Finalize
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
@@ -46,6 +46,8 @@ from tests.services.campaigns.test_actions import Grid
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 COPY, SUCCESS, SITE_FAULT = Outcome.COPY, Outcome.SUCCESS, Outcome.SITE_FAULT
+WALLTIME = Outcome.WALLTIME
+OFF_GAMMA = (KeptOff(tasks=1, avoid=("gamma",), never=("gamma",)),)
 RUNNING, WAITING = JobState([Fact.RUNNING]), JobState([Fact.WAITING])
 FIRST = Copies(campaign=1, cluster="gamma", tasks=(1,), beyond_s=60)
 
@@ -119,7 +121,7 @@ class Site:
             max_tasks=100,
             ended=found,
             over=tuple(one for one in over if one.state is ArrayState.RELEASED),
-            earlier=self.tries.earlier(found),
+            earlier=self.tries.earlier(found, by_task(self.copies.rivals([1]))),
             rivals=self.copies.rivals([1]),
         )
         plan = cycle.plan(seen)
@@ -189,6 +191,43 @@ def test_a_task_is_left_alone_as_long_as_an_attempt_of_it_lives(site: Site, firs
     (waiting,) = site.campaigns.waiting_of(1)
     assert (waiting.first, waiting.last, waiting.attempt) == (1, 1, 3)
     assert site.outcomes()[1, 3 - first] is SITE_FAULT
+
+
+@pytest.mark.parametrize(
+    ("looks", "never"),
+    [
+        ([(1, 1, WALLTIME)], "beta"),
+        ([(1, 2, WALLTIME)], "gamma"),
+        ([(1, 1, WALLTIME), (1, 2, Outcome.PREEMPTED)], "beta"),
+    ],
+    ids=["the first overran", "its copy did", "both end in one look"],
+)
+def test_a_task_never_returns_to_where_it_overran_beside_a_copy(
+    site: Site, looks: list[tuple[int, int, Outcome]], never: str
+) -> None:
+    """The other attempt lost its place, and decides that the task runs again."""
+    site.copy()
+    site.cycle(*looks)
+    ((_, overran, _), *_) = looks
+    if len(looks) == 1:
+        site.cycle((1, 3 - overran, Outcome.PREEMPTED))
+
+    (waiting,) = site.campaigns.waiting_of(1)
+    assert (waiting.attempt, waiting.never) == (3, (never,))
+    assert site.outcomes()[1, overran] is COPY
+
+
+def test_a_task_gets_no_copy_where_it_overran(site: Site) -> None:
+    """Nor where it could not start; the other task has been nowhere else."""
+    site.actions.do(Plan(copies=(FIRST,)))
+    site.cycle((1, 1, Outcome.PREEMPTED), (1, 2, WALLTIME))
+    site.actions.do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=1, kept_off=OFF_GAMMA),)))
+    rows = (replace(row(1), job_id=73),)
+
+    (tail,) = tails(site, {71: (row(1),), 73: rows})
+
+    assert {one.task for one in tail.live} == {0, 1}
+    assert tail.failed_at == {1: ("gamma",)}
 
 
 @pytest.mark.parametrize("error", [ArrayRefused("no queue"), CampaignRefused("not declared")])
@@ -296,11 +335,19 @@ def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(
 
 def look(site: Site, *rows: JobStatus, waiting: bool = False) -> tuple[Live, ...]:
     """Return what is known of the end after two minutes, when beta lists these rows."""
+    found = tails(site, {71: rows}, waiting=waiting)
+    return found[0].live if found else ()
+
+
+def tails(
+    site: Site, jobs: dict[int, tuple[JobStatus, ...]], *, waiting: bool = False
+) -> tuple[Tail, ...]:
+    """Return the end of the campaign after two minutes, when beta lists these jobs."""
     answers = {
         name: ClusterSnapshot(
             cluster=name,
             taken_at=NOON + 2 * MINUTE,
-            jobs={71: rows} if name == "beta" else {},
+            jobs=jobs if name == "beta" else {},
             pending=0,
             free_slots=9,
         )
@@ -309,10 +356,9 @@ def look(site: Site, *rows: JobStatus, waiting: bool = False) -> tuple[Live, ...
     if waiting:
         del answers["beta"]
     arrays = tuple(replace(one, intended_at=NOON) for one in site.campaigns.open_arrays())
-    tails = Tails(site.campaigns, Finalize()).look(
+    return Tails(site.campaigns, Finalize()).look(
         [site.campaign], arrays, answers, by_task(site.copies.rivals([1])), NOON + 2 * MINUTE
     )
-    return tails[0].live if tails else ()
 
 
 def row(place: int, state: JobState = RUNNING, minutes: int = 0) -> JobStatus:
@@ -372,11 +418,11 @@ def test_tasks_at_a_cluster_that_does_not_answer_run_as_far_as_is_known(site: Si
 def test_nothing_is_copied_that_was_not_declared(site: Site) -> None:
     """Nor while the campaign is paused."""
     one = site.campaign
-    tails = Tails(site.campaigns, Finalize())
+    look = Tails(site.campaigns, Finalize()).look
     plain = replace(one, jdl=replace(one.jdl, is_idempotent=False))
     paused = replace(one, state=CampaignState.PAUSED)
 
-    assert tails.look([plain, paused], site.campaigns.open_arrays(), {}, {}, NOON) == ()
+    assert look([plain, paused], site.campaigns.open_arrays(), {}, {}, NOON) == ()
 
 
 def test_a_task_that_runs_twice_is_one_in_a_forecast(site: Site) -> None:

@@ -11,19 +11,29 @@ from unittest.mock import Mock
 import pytest
 from sqlalchemy import delete
 
+from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.admission import Candidate, Refusal, Rule
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome, Waiting
+from gridbridge.model.campaigns.campaign import (
+    ArrayState,
+    Campaign,
+    CampaignState,
+    Outcome,
+    Waiting,
+)
+from gridbridge.model.campaigns.events import Code, Kind
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.names import ADDS_TO
 from gridbridge.model.campaigns.request import Answer, Asked, Verb
 from gridbridge.model.campaigns.sections import Runner
 from gridbridge.model.campaigns.wiping import Mark, WipedFor
 from gridbridge.services.campaigns.requests import Requests
+from gridbridge.services.campaigns.runner import TAKING_S, take_all
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_brought import MAX_FIRST_BYTES
 from gridbridge.state.campaign_given import Given
+from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.marks import Marks
@@ -189,10 +199,87 @@ def test_the_file_of_a_campaign_that_ended_long_ago_is_removed(site: Site) -> No
     long_ago = datetime.now(UTC) - timedelta(days=31)
     site.campaigns.is_now(1, CampaignState.TERMINATED, long_ago)
     site.campaigns.is_now(2, CampaignState.TERMINATED, datetime.now(UTC))
+    events = CampaignEvents(site.campaigns.database)
+    events.put(opened_now(Kind.TASK, Code.EXIT_ERROR, one, "beta", long_ago) for one in (1, 2))
 
     site.intake.sweep()
 
     assert site.files() == ["c.2"]
+    assert [one.campaign for one in events.open()] == [2]
+
+
+def test_a_clock_that_leaps_ahead_removes_no_files(site: Site) -> None:
+    """A runner from cron begins anew each time; the files go when their time has really passed."""
+    wall_s, steady_s = [datetime.now(UTC).timestamp()], [50.0]
+    site.clock = Clock(lambda: wall_s[0], lambda: steady_s[0])
+    site.again()
+    site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    site.campaigns.is_now(1, CampaignState.TERMINATED, site.clock.now())
+    left = []
+    for leap_days, days in ((0, 0), (60, 0), (0, 29), (0, 2)):
+        wall_s[0] += 86400 * (leap_days + days)
+        steady_s[0] += 86400 * days
+        site.again().intake.sweep()
+        left.append(site.files())
+
+    assert left == [["c.1"], ["c.1"], ["c.1"], []]
+
+
+@pytest.mark.parametrize(("kept_d", "left"), [(300.0, [2, 3, 4]), (0.0, [1, 2, 3, 4])])
+def test_a_campaign_that_ended_a_year_ago_is_purged(
+    site: Site, kept_d: float, left: list[int]
+) -> None:
+    """Everybody reads the list of all; not while something of it is still to be deleted."""
+    for _ in range(4):
+        site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    ends = [(CampaignState.TERMINATED, 301), (CampaignState.TERMINATED, 299)]
+    ends += [(CampaignState.CANCELLED, 301), (CampaignState.IN_TREATMENT, 0)]
+    array = site.campaigns.intend(3, "beta", 1, datetime.now(UTC))
+    assert array
+    for number, (state, days) in enumerate(ends, start=1):
+        ended_at = datetime.now(UTC) - timedelta(days=days) if days else None
+        site.campaigns.is_now(number, state, ended_at)
+    site.limits = Runner(keep_campaigns_d=kept_d)
+    site.again()
+
+    for _ in range(2):
+        site.intake.sweep()
+
+    known = [one.number for one in site.campaigns.all() if one.state is not CampaignState.PURGED]
+    assert (known, site.files()) == (left, ["c.4"])
+    site.campaigns.array_is(array, ArrayState.OVER)
+    site.intake.sweep()
+    assert site.ask(Verb.PAUSE, 3) is (Answer.CANCELLED if not kept_d else Answer.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_deleted", "is_open"),
+    [
+        (Code.SINK, True, False),
+        (Code.SINK, False, True),
+        (Code.OWNER_UNKNOWN, False, True),
+        (Code.NO_LEDGER, True, True),
+    ],
+)
+def test_an_event_lasts_while_something_of_its_campaign_is_to_be_deleted(
+    site: Site, code: Code, is_deleted: bool, is_open: bool
+) -> None:
+    """Else each sweep would close it, and root be told of it once more; a cycle closes root's."""
+    site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    long_ago = datetime.now(UTC) - timedelta(days=31)
+    array = site.campaigns.intend(1, "beta", 1, long_ago)
+    assert array
+    site.campaigns.array_is(array, ArrayState.OVER if is_deleted else ArrayState.RELEASED)
+    site.campaigns.is_now(1, CampaignState.CANCELLED, long_ago)
+    events = CampaignEvents(site.campaigns.database)
+    events.put([opened_now(Kind.CAMPAIGN, code, 1, "beta", long_ago)])
+
+    site.intake.sweep()
+
+    assert bool(events.open()) is is_open
 
 
 def test_answers_that_nobody_waits_for_are_removed(site: Site) -> None:
@@ -392,6 +479,33 @@ def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: 
     assert site.campaigns.unfinished() == ()
 
 
+@pytest.mark.parametrize(
+    ("before", "verb"),
+    [
+        (None, Verb.CANCEL),
+        (None, Verb.PAUSE),
+        (Verb.PAUSE, Verb.RESUME),
+        (Verb.CANCEL, Verb.PURGE),
+        (None, Verb.CANCEL_TASK),
+    ],
+)
+def test_a_request_that_was_done_when_the_runner_was_killed_is_told_so(
+    site: Site, before: Verb | None, verb: Verb
+) -> None:
+    """It comes again, also after others; another one finds what became of it."""
+    site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    if before:
+        site.ask(before, 1)
+    requests = Requests(site.database, Clock(), str(site.brought), str(site.published))
+    asked = Asked(token="t", uid=os.getuid(), verb=verb, numbers=(1,))
+
+    told = [requests.do(one)[1] for one in (asked, replace(asked, token="u"), asked)]
+
+    assert told[::2] == [Answer.DONE] * 2
+    assert told[1] is not Answer.DONE
+
+
 def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
     """It has ended without success; the others are sent as before."""
     site.bring(asdict(SWEEP), "a", "b", "c", "d")
@@ -401,7 +515,7 @@ def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
 
     assert told == [Answer.DONE, Answer.TASK_ENDED, Answer.NO_TASK, Answer.NO_TASK]
     (touched,) = site.intake.touched()
-    assert (touched.task, touched.attempt, touched.outcome) == (2, 1, Outcome.CANCELLED)
+    assert (touched.task, touched.attempt, touched.outcome) == (2, 1, Outcome.UNWANTED)
     (found,) = site.campaigns.all()
     assert (found.ended, found.failed, site.campaigns.waiting()) == (1, 1, {1: 3})
     array = site.campaigns.intend(1, "beta", 9, found.submitted_at)
@@ -536,13 +650,54 @@ def test_a_campaign_whose_owner_nobody_knows_now_waits(
     assert site.answer(token) == {"campaign": 1}
 
 
+def test_one_cycle_takes_all_that_came(site: Site) -> None:
+    """A look takes ten files of a person; of a runner from cron there is a cycle a minute."""
+    tokens = [site.bring(header, "a") for header in [asdict(SWEEP)] * 15 + [{}] * 15]
+    tokens += [campaign_files.ask(Verb.PAUSE, (1,), str(site.brought)) for _ in range(12)]
+
+    take_all(site.intake.take, site.intake.untaken, Clock())
+
+    assert site.intake.untaken() == []
+    assert len([one for one in map(site.answer, tokens) if "campaign" in one]) == 15
+
+
+def test_who_brings_without_end_stops_no_cycle() -> None:
+    """What is left is taken in between cycles, or by the next one."""
+    now_s = [0.0]
+
+    def take() -> int:
+        now_s[0] += 1.0
+        return 10
+
+    take_all(take, lambda: [f"new.{now_s[0]}"], Clock(lambda: 0.0, lambda: now_s[0]))
+
+    assert now_s[0] == TAKING_S
+
+
+def test_what_can_not_be_taken_now_is_not_looked_at_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next cycle does."""
+    site.bring(asdict(SWEEP), "a")
+    monkeypatch.setattr(pwd, "getpwuid", Mock(side_effect=KeyError("uid not found")))
+    looks: list[int] = []
+
+    def take() -> int:
+        looks.append(site.intake.take())
+        return looks[-1]
+
+    take_all(take, site.intake.untaken, Clock())
+
+    assert (looks, len(site.intake.untaken())) == ([0, 0], 1)
+
+
 def test_what_waits_to_be_taken_in_is_counted_and_left_as_it_is(site: Site) -> None:
     """A dry run does so: its owner may still take it back."""
     token = site.bring(asdict(SWEEP), "0")
     campaign_files.ask(Verb.CANCEL, (1,), str(site.brought))
     before = site.files()
 
-    assert site.intake.untaken() == 2
+    assert len(site.intake.untaken()) == 2
     assert site.files() == before
     assert campaign_files.take_back(token, str(site.brought))
-    assert site.intake.untaken() == 1
+    assert len(site.intake.untaken()) == 1

@@ -1,6 +1,7 @@
 """A decision about campaigns is kept with its rows, and made again from them."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from gridbridge.decisions.campaigns import cycle as rules
@@ -19,18 +20,20 @@ from gridbridge.services.campaigns import journalled
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
+CAMPAIGN = Campaign(
+    number=1,
+    uid=1000,
+    owner="alice",
+    state=CampaignState.IN_TREATMENT,
+    submitted_at=NOON,
+    tasks=9,
+    digest="abc",
+    jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run", max_jobs=5)}),
+)
+
+
 def test_what_was_kept_leads_to_the_same_decision() -> None:
     """As JSON has it, with all that a cycle may look at."""
-    campaign = Campaign(
-        number=1,
-        uid=1000,
-        owner="alice",
-        state=CampaignState.IN_TREATMENT,
-        submitted_at=NOON,
-        tasks=9,
-        digest="abc",
-        jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run", max_jobs=5)}),
-    )
     array = Array(
         campaign=1,
         number=1,
@@ -41,7 +44,7 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
         intended_at=NOON,
     )
     seen = Seen(
-        campaigns=(campaign,),
+        campaigns=(CAMPAIGN,),
         waiting={1: 7},
         arrays=(array,),
         room={"beta": Room(free_slots=4)},
@@ -58,6 +61,22 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
     assert entry.sentence == "1 tasks ended, 1 of them run again; sent: 3 of campaign 1 to beta"
     kept = json.loads(json.dumps(entry.inputs))
     assert journalled.again(kept) == rules.sentences(plan) == kept["actions"]
+
+
+def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
+    """A script of 60 kB in each cycle would push all other decisions out of the journal."""
+    wish = AtCluster(exec_file="s" * 60_000, prologue="p" * 60_000, max_jobs=5)
+    one = replace(CAMPAIGN, jdl=Jdl(name="sweep", clusters={"beta": wish}))
+    room = {"beta": Room(free_slots=4)}
+    seen = Seen(campaigns=(one,), waiting={1: 7}, arrays=(), room=room, max_tasks=100)
+    plan = rules.plan(seen)
+
+    entry = journalled.entry(seen, plan, NOON)
+
+    assert entry
+    assert plan.steps
+    assert len(json.dumps(entry.inputs)) < 2000
+    assert journalled.again(json.loads(json.dumps(entry.inputs))) == rules.sentences(plan)
 
 
 def test_a_cycle_that_does_nothing_is_not_kept() -> None:

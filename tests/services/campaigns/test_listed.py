@@ -111,6 +111,9 @@ def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
 
     (young,), (old,) = (there([array], answers, NOON + timedelta(seconds=age)) for age in (19, 21))
     assert (young, old) == (There(fresh=3, **counts), There(fresh=0, **counts))  # type: ignore[arg-type]
+    slow = {"beta": CampaignsAt(start_s=130.0)}
+    (told,) = there([array], answers, NOON + timedelta(seconds=129), slow)
+    assert told.fresh == 3
 
 
 @pytest.mark.parametrize(

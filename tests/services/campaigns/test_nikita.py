@@ -15,7 +15,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState, Outcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.plan import Step
-from gridbridge.model.campaigns.steps import EPILOGUE
+from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE
 from gridbridge.model.campaigns.wiping import Listed, Wipe, WipedFor, Wiping
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
@@ -43,12 +43,18 @@ class Cell:
     def __init__(self) -> None:
         self.deleted: list[tuple[int, tuple[range, ...]]] = []
         self.fails = False
+        self.begun: tuple[range, ...] = ()  # when tasks are deleted that waited before
 
     def delete_places(self, array: Array, places: tuple[range, ...]) -> None:
         """Delete tasks."""
         if self.fails:
             raise GridbridgeError("no answer")
         self.deleted.append((array.number, places))
+
+    def delete_waiting(self, array: Array, places: tuple[range, ...]) -> tuple[range, ...]:
+        """Delete tasks that have not begun."""
+        self.delete_places(array, places)
+        return self.begun
 
 
 @pytest.fixture(name="cell")
@@ -316,22 +322,52 @@ def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
     assert not Marks(nikita.database).all()
 
 
-def test_the_epilogue_of_a_cancelled_campaign_is_left_alone(nikita: Nikita, cell: Cell) -> None:
-    """The runner sends it once the tasks are gone."""
+def begun(nikita: Nikita, step: str) -> Array:
+    """Return the array of a campaign's prologue or epilogue at beta."""
     campaigns = Campaigns(nikita.database)
-    wish = AtCluster(exec_file="run", epilogue="clean")
+    wish = AtCluster(exec_file="run", prologue="make", epilogue="clean")
     campaigns.add(replace(campaign(), jdl=Jdl(name="n", clusters={"beta": wish})), "token")
     tries = CampaignTries(nikita.database, campaigns)
-    step = Step(campaign=1, cluster="beta", step=EPILOGUE, attempt=1)
-    made = tries.intend_step(step, NOON)
+    made = tries.intend_step(Step(campaign=1, cluster="beta", step=step, attempt=1), NOON)
     assert made
     campaigns.array_is(made, ArrayState.RELEASED, 77)
+    return replace(made, job_id=77)
+
+
+@pytest.mark.parametrize("step", [PROLOGUE, EPILOGUE])
+def test_a_prologue_or_epilogue_that_waits_is_left_alone(
+    nikita: Nikita, cell: Cell, now: list[datetime], step: str
+) -> None:
+    """However busy its cluster is: it can run nowhere else. One that overruns is deleted."""
+    array = begun(nikita, step)
+    later(now, 99_999)
+
+    cycle(nikita, array, beta(row(range(1, 2))))
+    left = [*cell.deleted]
+    (wipe,) = cycle(nikita, array, beta(row(range(1, 2), RUNNING, since=NOON))).wipes
+
+    assert (left, wipe.wiped_for) == ([], WipedFor.OVERRAN)
+
+
+def test_the_prologue_of_a_cancelled_campaign_is_deleted(nikita: Nikita, cell: Cell) -> None:
+    """Though it waits."""
+    array = begun(nikita, PROLOGUE)
+    Campaigns(nikita.database).is_now(1, CampaignState.CANCELLED)
+
+    cycle(nikita, array, beta(row(range(1, 2))))
+
+    assert cell.deleted == [(1, (range(1, 2),))]
+
+
+def test_the_epilogue_of_a_cancelled_campaign_is_left_alone(nikita: Nikita, cell: Cell) -> None:
+    """The runner sends it once the tasks are gone."""
+    campaigns, array = Campaigns(nikita.database), begun(nikita, EPILOGUE)
     campaigns.is_now(1, CampaignState.CANCELLED)
 
-    cycle(nikita, replace(made, job_id=77), beta(row(range(1, 2), RUNNING, since=NOON)))
+    cycle(nikita, array, beta(row(range(1, 2), RUNNING, since=NOON)))
     left = [*cell.deleted]
     campaigns.is_now(1, CampaignState.CANCELLED, NOON)  # once more
-    cycle(nikita, replace(made, job_id=77), beta(row(range(1, 2), RUNNING, since=NOON)))
+    cycle(nikita, array, beta(row(range(1, 2), RUNNING, since=NOON)))
 
     assert (left, cell.deleted) == ([], [(1, (range(1, 2),))])
 
@@ -412,3 +448,45 @@ def test_a_kill_is_left_to_a_runner_that_runs(nikita: Nikita, array: Array, fold
 
     assert (is_ours, taken, state(nikita)) == (True, 0, CampaignState.IN_TREATMENT)
     assert len(asked(folder)) == 1
+
+
+def moved(places: range) -> Wipe:
+    """Return the mark of tasks that are to start elsewhere."""
+    return Wipe(campaign=1, array=1, cluster="beta", wiped_for=WipedFor.MOVED, places=(places,))
+
+
+def test_a_move_is_done_for_what_waits_still(nikita: Nikita, array: Array, cell: Cell) -> None:
+    """One that starts in that moment loses its mark, and goes on."""
+    marks = Marks(nikita.database)
+    marks.put(moved(range(1, 4)))
+    cell.begun = (range(2, 3),)
+
+    cycle(nikita, array, beta(row(range(1, 6))))
+
+    assert cell.deleted == [(1, (range(1, 4),))]
+    assert sorted(marks.all()[1, 1]) == [1, 3]
+
+
+def test_a_move_goes_on_that_was_killed_after_the_hold(
+    nikita: Nikita, array: Array, cell: Cell
+) -> None:
+    """Who holds a task of their own finds it held."""
+    Marks(nikita.database).put(moved(range(1, 3)))
+    held = JobState([Fact.WAITING, Fact.HELD])
+
+    cycle(nikita, array, beta(row(range(1, 4), held), row(range(4, 6))))
+
+    assert cell.deleted == [(1, (range(1, 3),))]
+
+
+def test_a_held_task_that_its_owner_cancelled_is_deleted(
+    nikita: Nikita, array: Array, cell: Cell
+) -> None:
+    """The hold may be of a move that was killed: nobody else would ever see to it."""
+    marks = Marks(nikita.database)
+    marks.put(moved(range(1, 3)))
+    marks.cancel(1, 1)
+
+    cycle(nikita, array, beta(row(range(2, 3), JobState([Fact.WAITING, Fact.HELD]))))
+
+    assert cell.deleted == [(1, (range(2, 3),))]

@@ -209,6 +209,23 @@ def test_what_happened_before_is_not_told(site: Site) -> None:
     assert site.told == []
 
 
+def test_a_clock_that_was_ahead_keeps_nobody_from_being_told(site: Site) -> None:
+    """What was told then is not told again."""
+    site.ask(Verb.SUBSCRIBE, MAIL)
+    site.watch.forward(86400)
+    number = site.campaign()
+    site.notifier.look()
+    site.watch.forward(-86400)
+    site.notifier.look()
+    for code in (Code.BLACKLIST, Code.SINK):
+        site.watch.forward(241)  # the longest pause
+        site.event(code, number)
+        site.watch.forward(1)
+        site.notifier.look()
+
+    assert site.codes() == [["NEW_CAMPAIGN"], ["BLACKLIST"], ["SINK"]]
+
+
 def test_a_message_that_fails_is_tried_three_times_and_then_dropped(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:

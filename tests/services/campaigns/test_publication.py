@@ -1,13 +1,14 @@
 """Everybody sees the state of each task, as the state file has it, whoever is killed when."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.model.campaigns.campaign import (
     Array,
     Attempt,
@@ -16,14 +17,20 @@ from gridbridge.model.campaigns.campaign import (
     Outcome,
     Waiting,
 )
+from gridbridge.model.campaigns.events import Code, Kind, Record
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.plan import Plan, Room, Seen
+from gridbridge.model.campaigns.reasons import ShownCycle
+from gridbridge.model.campaigns.request import Asked, Verb
 from gridbridge.model.campaigns.shown import ShownCampaigns
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.services.campaigns.publication import Publication
+from gridbridge.services.campaigns.requests import Requests
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaigns_shown, tasks_shown
-from gridbridge.state.database import Database
+from gridbridge.state.database import Database, campaign_rows, campaigns
+from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.predictions import Predictions
 
@@ -127,6 +134,66 @@ def test_what_a_killed_cycle_touched_is_shown_by_the_next(site: Site) -> None:
     assert tasks_shown.touching(site.folder) == frozenset()
 
 
+def test_a_campaign_that_is_begun_twice_was_not_killed(site: Site) -> None:
+    """What was touched is shown, not all of it."""
+    _, attempts = site.send(1100)
+    site.publication.end(attempts)
+    before = Path(site.folder, "campaigns/1/tasks.0").stat().st_ino
+
+    site.publication.begin([1])
+    site.publication.begin([1])
+    site.publication.end([site.ended(attempts[1099], Outcome.SUCCESS)])
+
+    assert site.shown(1)[1099] == "success"
+    assert Path(site.folder, "campaigns/1/tasks.0").stat().st_ino == before
+
+
+def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site: Site) -> None:
+    """The process that was killed knew which ones they were, and the next one does not."""
+    _, attempts = site.send(2)
+    site.publication.end([site.ended(one, Outcome.PROGRAM_ERROR) for one in attempts])
+    events = CampaignEvents(site.database)
+    failed = opened_now(Kind.TASK, Code.EXIT_ERROR, 1, "beta", NOON)
+    events.put([replace(failed, exit_status=3, tasks=2)])
+    asked = Asked(token="t", uid=1000, verb=Verb.RESUBMIT, numbers=(1,))
+    Requests(site.database, Clock(), begin=site.publication.begin).do(asked)
+
+    next_one = site.started()
+    next_one.begin([])
+    next_one.end([])
+
+    assert site.shown() == {0: "waiting", 1: "waiting"}
+
+
+def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
+    """Whatever has closed its event."""
+    events = CampaignEvents(site.database)
+    sink = opened_now(Kind.CAMPAIGN, Code.SINK, 1, "beta", NOON)
+    shown = []
+
+    for record in ((), (Record(campaign=1, cluster="beta", is_trusted=True),)):
+        events.put([replace(sink, closed_at=NOON)])
+        events.put_records(record)
+        site.publication.show([])
+        whole = campaigns_shown.read(ShownCampaigns, site.folder)
+        assert whole
+        shown.append(whole.campaigns[0].sinks)
+
+    assert shown == [("beta",), ()]
+
+
+def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
+    """`gridsub --check` tells of them."""
+    room = {"beta": Room(free_slots=1, is_stressed=True), "gamma": Room(free_slots=2)}
+    seen = Seen(campaigns=(), waiting={}, arrays=(), room=room, max_tasks=1)
+
+    site.publication.show_cycle(seen, Plan())
+
+    shown = campaigns_shown.read(ShownCycle, site.folder)
+    assert shown
+    assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
+
+
 def test_no_parameter_is_shown(site: Site) -> None:
     """Nor what is run."""
     site.publication.end(site.send(2)[1])
@@ -154,6 +221,29 @@ def test_everybody_can_read_it_whatever_the_umask_of_the_service_is(site: Site) 
     }
 
 
+def test_what_is_tried_again_is_taken_back(site: Site) -> None:
+    """The picture counts each task once, when it has ended for good (gridevents -r)."""
+    _, attempts = site.send(3)
+    outcomes = (Outcome.PROGRAM_ERROR, Outcome.PROGRAM_ERROR, Outcome.SUCCESS)
+    site.publication.end(map(site.ended, attempts, outcomes))
+    site.campaigns.count(1, 3, 2)
+    event = opened_now(Kind.TASK, Code.EXIT_ERROR, 1, "beta", NOON)
+    CampaignEvents(site.database).put([replace(event, exit_status=3, tasks=2)])
+    requests = Requests(site.database, Clock(), folder=site.folder, published=site.folder)
+    requests.do(Asked(token="t", uid=1000, verb=Verb.RESUBMIT, numbers=(1,)))
+
+    site.publication.end(requests.touched(), are_asked=True)
+
+    counts = [(one.cluster, one.tasks, one.failed) for one in tasks_shown.ends(1, site.folder)]
+    assert counts == [("beta", 3, 2), ("beta", -2, -2)]
+    array = site.campaigns.add_array(1, "beta", [(0, 2), (1, 2)], NOON)
+    again = site.campaigns.pending(array)
+    site.campaigns.drop_waiting(1)
+    site.publication.end(map(site.ended, again, (Outcome.SUCCESS, Outcome.PROGRAM_ERROR)))
+    ends = tasks_shown.ends(1, site.folder)
+    assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (3, 1)
+
+
 def test_half_a_line_of_ends_is_skipped(site: Site) -> None:
     """Power may go while it is written."""
     site.publication.end([site.ended(site.send(1)[1][0], Outcome.SUCCESS)])
@@ -161,3 +251,26 @@ def test_half_a_line_of_ends_is_skipped(site: Site) -> None:
         file.write("17672")
 
     assert len(tasks_shown.ends(1, site.folder)) == 1
+
+
+def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that ever were are shown in each cycle."""
+    read: list[object] = []
+    decode = campaign_rows.jdl_of
+
+    def noted(kept: Mapping[str, object]) -> Jdl:
+        read.append(kept)
+        return decode(kept)
+
+    monkeypatch.setattr(campaigns, "jdl_of", noted)
+    site.publication.show(())
+    site.campaigns.add(replace(SWEEP, jdl=Jdl(name="later", clusters=SWEEP.jdl.clusters)), "t")
+    site.campaigns.is_now(1, CampaignState.PAUSED)
+    site.publication.show(())
+
+    shown = campaigns_shown.read(ShownCampaigns, site.folder)
+    assert shown
+    names = [(one.name, one.state, one.clusters) for one in shown.campaigns]
+    paused, going = CampaignState.PAUSED, CampaignState.IN_TREATMENT
+    assert names == [("sweep", paused, ("beta",)), ("later", going, ("beta",))]
+    assert len(read) == 2

@@ -3,25 +3,30 @@
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from gridbridge.apply.campaigns.arrays import CampaignRefused
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome
+from gridbridge.decisions.campaigns.cycle import plan
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome, Waiting
 from gridbridge.model.campaigns.events import Code, Event, Kind, Record
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.plan import Again, Seen
 from gridbridge.model.campaigns.request import Answer, Asked, Verb
+from gridbridge.services.campaigns import requests
 from gridbridge.services.campaigns.requests import OF_EVENTS, Requests
 from gridbridge.services.campaigns.subscribing import Subscribing
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
+from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ALICE, BOB, ROOT = 41000, 41001, 0
+CLUSTERS = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
 AS_OWNER = {  # of a campaign that goes on, whose first task was sent
     Verb.RESUME: Answer.NOT_PAUSED,
     Verb.PURGE: Answer.NOT_ENDED,
@@ -32,13 +37,16 @@ AS_OWNER = {  # of a campaign that goes on, whose first task was sent
 class Site:
     """A state file with a campaign of alice's: five tasks, of which two failed with 3 at beta."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, type_: Type = Type.DEFAULT) -> None:
         self.database = Database.open(f"sqlite:///{folder}/state.db")
         self.campaigns = Campaigns(self.database)
         self.events = CampaignEvents(self.database)
         self.taken_up: list[tuple[int, str]] = []
         self.refuses = False  # root does
-        self.requests = Requests(self.database, Clock(), take_up=self.take_up)
+        self.begun: list[list[int]] = []
+        self.requests = Requests(
+            self.database, Clock(), take_up=self.take_up, begin=lambda n: self.begun.append([*n])
+        )
         self.campaigns.add(
             Campaign(
                 number=0,
@@ -48,7 +56,7 @@ class Site:
                 submitted_at=NOON,
                 tasks=5,
                 digest="",
-                jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")}),
+                jdl=Jdl(name="sweep", type=type_, clusters=CLUSTERS),
             ),
             "token",
         )
@@ -69,15 +77,34 @@ class Site:
         self.events.put([event])
         return max(one.number for one in self.events.open())
 
+    def run(self, outcome: Outcome) -> tuple[Again, ...]:
+        """Have the last task run at beta and come to this; return whether it runs again."""
+        array = self.campaigns.intend(1, "beta", 1, NOON)
+        assert array
+        ended = [replace(one, outcome=outcome) for one in self.campaigns.pending(array)]
+        self.campaigns.ended(ended)
+        found = self.campaigns.find(1)
+        assert found
+        seen = Seen(
+            campaigns=(found,),
+            waiting={},
+            arrays=(array,),
+            room={},
+            max_tasks=9,
+            ended=tuple(ended),
+            earlier=CampaignTries(self.database, self.campaigns).earlier(ended),
+        )
+        return plan(seen).again
+
     def take_up(self, campaign: int, request: str) -> None:
         """Do as root does."""
         if self.refuses:
             raise CampaignRefused("nobody asks for that")
         self.taken_up.append((campaign, request))
 
-    def ask(self, verb: Verb, number: int, uid: int = ALICE) -> Answer:
+    def ask(self, verb: Verb, number: int, uid: int = ALICE, token: str = "t") -> Answer:
         """Ask for something."""
-        asked = Asked(token="t", uid=uid, verb=verb, numbers=(number,))
+        asked = Asked(token=token, uid=uid, verb=verb, numbers=(number,))
         return self.requests.do(asked)[number]
 
 
@@ -96,7 +123,7 @@ def test_an_owner_closes_an_event_once(site: Site) -> None:
     """Nobody else but root does."""
     number = site.open(Code.BLACKLIST)
 
-    answers = [site.ask(Verb.FIX, number, uid) for uid in (BOB, ALICE, ALICE)]
+    answers = [site.ask(Verb.FIX, number, uid, f"{n}") for n, uid in enumerate((BOB, ALICE, ALICE))]
 
     assert answers == [Answer.NOT_THEIRS, Answer.DONE, Answer.CLOSED]
     assert site.ask(Verb.FIX, site.open(Code.BLACKLIST), ROOT) is Answer.DONE
@@ -160,6 +187,51 @@ def test_what_closed_a_cluster_is_counted_anew(site: Site) -> None:
     assert site.events.records([1]) == (replace(record, errors_in_row=0, is_trusted=True),)
 
 
+def test_tasks_that_are_tried_again_say_nothing_of_a_sink(site: Site) -> None:
+    """Its owner has typed -r for others, and not looked at what it did."""
+    number = site.open(Code.SINK)
+
+    assert site.ask(Verb.RESUBMIT, number) is Answer.NOT_AGAIN
+    assert [one.number for one in site.events.open()] == [number]
+    assert site.events.sinks() == ((1, "beta"),)
+
+
+def test_a_sink_that_something_else_closed_is_trusted_by_its_owner_alone(site: Site) -> None:
+    """Until then its results are to be looked at, however long ago that was."""
+    number = site.open(Code.SINK)
+    site.ask(Verb.CANCEL, 1)
+    later = datetime.now(UTC) + timedelta(days=31)
+    site.events.forget(later)
+
+    assert site.events.open() == ()
+    assert site.events.sinks() == ((1, "beta"),)
+    assert [one.number for one in site.events.shown(later)] == [number]
+    tokens = ("1", "2")
+    assert [site.ask(Verb.FIX, number, token=one) for one in tokens] == [Answer.DONE, Answer.CLOSED]
+    assert site.events.sinks() == site.events.shown(later) == ()
+
+
+def test_a_request_that_comes_again_after_a_kill_is_done(site: Site) -> None:
+    """Another one for the same event finds it closed."""
+    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=Kind.TASK, tasks=2)
+
+    answers = [site.ask(Verb.RESUBMIT, number, token=one) for one in ("t", "t", "u")]
+
+    assert answers == [Answer.DONE, Answer.DONE, Answer.CLOSED]
+    assert len(site.campaigns.waiting_of(1)) == 2
+
+
+def test_whose_tasks_are_tried_again_is_told_before_they_are(site: Site) -> None:
+    """So that a service which is killed meanwhile shows them anew."""
+    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=Kind.TASK, tasks=2)
+    site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
+    site.refuses = True
+
+    site.ask(Verb.RESUBMIT, number)
+
+    assert site.begun == [[1]]
+
+
 def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
     """Those alone that ended so, also in a campaign that has ended."""
     failed = {"kind": Kind.TASK, "tasks": 2}
@@ -171,11 +243,58 @@ def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
     found = site.campaigns.find(1)
     assert found
     assert (found.state, found.ended, found.failed) == (CampaignState.IN_TREATMENT, 2, 1)
-    again = [(one.first, one.attempt) for one in site.campaigns.waiting_of(1)]
-    assert again == [(0, 2), (1, 2), (4, 1)]
+    again = [(one.first, one.last, one.attempt) for one in site.campaigns.waiting_of(1)]
+    assert again == [(0, 1, 2), (4, 4, 1)]
     assert site.open(Code.EXIT_ERROR, exit_status=3, **failed) == number
     assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
-    assert len(site.campaigns.waiting_of(1)) == 3
+    found = site.campaigns.find(1)
+    assert found
+    assert (found.ended, found.failed, len(site.campaigns.waiting_of(1))) == (2, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "times", "then", "avoid"),
+    [
+        (Outcome.WALLTIME, Code.WALLTIME, 1, Outcome.PREEMPTED, ()),
+        (Outcome.SITE_FAULT, Code.SITE_FAULT, 4, Outcome.SITE_FAULT, ("beta",)),
+        (Outcome.SETUP_ERROR, Code.NOT_STARTED, 5, Outcome.SETUP_ERROR, ("beta",)),
+    ],
+)
+def test_what_is_tried_again_is_judged_anew(
+    site: Site, outcome: Outcome, code: Code, times: int, then: Outcome, avoid: tuple[str, ...]
+) -> None:
+    """Its owner has put right what was wrong: beta is as good as gamma, and no try is lost."""
+    for attempt in range(1, times + 1):
+        site.campaigns.drop_waiting(1)
+        site.campaigns.wait_again(1, Waiting(first=4, last=4, attempt=attempt))
+        site.run(outcome)
+    number = site.open(code, kind=Kind.TASK, tasks=1)
+
+    assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
+    (again,) = site.run(then)
+
+    assert (again.attempt, again.avoid, again.never) == (times + 1, avoid, ())
+
+
+def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In portions, so that nobody waits long for the state file; none of it counts twice."""
+    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=Kind.TASK, tasks=2)
+    site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
+    monkeypatch.setattr(requests, "PORTION", 1)
+    monkeypatch.setattr(Requests, "_goes_on", lambda *_: 1 / 0)
+
+    with pytest.raises(ZeroDivisionError):
+        site.ask(Verb.RESUBMIT, number)
+    monkeypatch.undo()
+
+    assert [one.number for one in site.events.open()] == [number]
+    assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
+    found = site.campaigns.find(1)
+    assert found
+    assert (found.state, found.ended) == (CampaignState.IN_TREATMENT, 2)
+    assert [one.attempt for one in site.campaigns.waiting_of(1)] == [2, 2, 1]
 
 
 def test_root_is_asked_to_let_a_campaign_go_on_that_has_ended(site: Site) -> None:
@@ -213,6 +332,26 @@ def test_nothing_of_a_cancelled_campaign_is_tried_again(site: Site) -> None:
 
     assert site.events.open() == ()
     assert site.ask(Verb.RESUBMIT, number) is Answer.CLOSED
+
+
+@pytest.mark.parametrize("state", [CampaignState.IN_TREATMENT, CampaignState.TERMINATED])
+def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) -> None:
+    """It sends one a cluster, so the failures stay as they are, and root is asked for nothing."""
+    site = Site(tmp_path, Type.TEST)
+    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=Kind.TASK, tasks=2)
+    site.campaigns.is_now(1, state, NOON)
+    waiting = site.campaigns.waiting_of(1)
+
+    assert site.ask(Verb.RESUBMIT, number) is Answer.ONE_TRY
+
+    found = site.campaigns.find(1)
+    assert found
+    assert (found.state, found.ended, found.failed) == (state, 4, 3)
+    assert site.campaigns.waiting_of(1) == waiting
+    assert [one.number for one in site.events.open()] == [number]
+    assert site.taken_up == []
+    assert site.ask(Verb.FIX, number) is Answer.DONE
+    site.database.close()
 
 
 def test_each_verb_is_done_by_one_of_those_who_do_them() -> None:

@@ -1,6 +1,6 @@
 """What a cycle reads of what was sent grows with what has ended, not with what runs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gridbridge.decisions.campaigns.ending.judge import Judge
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -18,6 +19,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.wiping import Wipe, WipedFor
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site as SiteSection
@@ -59,6 +61,9 @@ class Site:
         self.updator = Updator(policy, database, Predictions(database), Marks(database), Clock())
         self.asked = 0
         self.events: tuple[Event, ...] = ()
+        self.late: list[tuple[Array, ...]] = []  # what was asked for, in one question each
+        self.living: frozenset[int] = frozenset()
+        self.within_s = 0.0  # beta tells ends
 
     def look(self, *rows: range, ended: Mapping[int, JobEnd | None]) -> tuple[list[int], bool]:
         """Return the places whose attempts have ended, and whether the array is over."""
@@ -77,10 +82,18 @@ class Site:
 
         vars(self.updator)["_ends"] = ends
         self.updator._missing.begin()
-        judge = self.updator._judge(self.campaigns.unfinished(), self.events)
+        vars(self.updator)["_living"] = self._living
+        within_s = {"beta": self.within_s}
+        vars(self.updator)["_told_within_s"] = lambda _: within_s
+        judge = Judge(self.campaigns.unfinished(), self.events, {}, 60.0)
         found, over = self.updator._ended([self.array], {"beta": seen}, judge)
         self.campaigns.ended(found)
         return [one.place for one in found], over == (self.array,)
+
+    def _living(self, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
+        asked = tuple(arrays)
+        self.late += [asked] if asked else []
+        return dict.fromkeys(asked, self.living)
 
 
 def _row(places: range) -> JobStatus:
@@ -163,3 +176,75 @@ def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
     assert site.look(range(3, 6), ended={1: None, 2: None}) == ([1], False)
     first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
     assert (first.outcome, second.outcome) == (Outcome.SITE_FAULT, Outcome.SUCCESS)
+
+
+def test_what_is_missed_for_long_is_asked_for_before_it_counts_as_deleted(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list may leave out what runs; what waited and is neither has been deleted."""
+    missed = site.updator._missing
+
+    def for_long(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+        return dict.fromkeys(gone, 61.0)
+
+    monkeypatch.setattr(missed, "for_s", for_long)
+    site.living = frozenset({1})
+
+    assert site.look(range(3, 6), ended={}) == ([2], False)
+    assert site.late == [(site.array,)]
+
+
+@pytest.mark.parametrize(
+    ("wiped_for", "wiped"),
+    [
+        (WipedFor.OVERFLOW, {(1, "beta")}),
+        (WipedFor.WAITED, {(1, "beta")}),
+        (WipedFor.OVERRAN, set()),
+        (WipedFor.UNWANTED, set()),
+    ],
+)
+def test_a_cycle_sees_where_nikita_deletes_tasks_that_waited(
+    site: Site, wiped_for: WipedFor, wiped: set[tuple[int, str]]
+) -> None:
+    """As long as their ends are not known."""
+    known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
+    site.updator._marks.put(Wipe(**known, places=(range(2, 3),), wiped_for=wiped_for))
+
+    assert site.updator.look().wiped == wiped
+
+
+def test_no_end_is_believed_before_the_true_record_is_written(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A forged one may be there while the task runs: beside the true one it is disputed."""
+    well, missed_s = JobEnd(exit_status=0, wallclock_s=3.0), [14.0]
+    site.within_s = 15.0
+
+    def for_s(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+        return dict.fromkeys(gone, missed_s[0])
+
+    monkeypatch.setattr(site.updator._missing, "for_s", for_s)
+
+    assert site.look(range(2, 6), ended={1: well}) == ([], False)
+    assert site.asked == 0
+    missed_s[0] = 15.0
+    assert site.look(range(2, 6), ended={1: well}) == ([1], False)
+
+
+def test_only_what_its_cluster_was_asked_about_counts_as_deleted(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record of one that ended later may be written later than it is missed for long."""
+    well, missed_s = JobEnd(exit_status=0, wallclock_s=3.0), {1: 300.0, 2: 120.0}
+    site.within_s = 300.0
+
+    def for_s(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+        return {one: missed_s[one.place] for one in gone}
+
+    monkeypatch.setattr(site.updator._missing, "for_s", for_s)
+
+    assert site.look(range(3, 6), ended={1: well}) == ([1], False)
+    missed_s[2] = 301.0
+    assert site.look(range(3, 6), ended={2: well}) == ([2], False)
+    first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
+    assert (first.outcome, second.outcome) == (Outcome.SUCCESS, Outcome.SUCCESS)

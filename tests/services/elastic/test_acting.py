@@ -2,14 +2,18 @@
 
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from gridbridge.model.elastic.machines import MachineState
-from tests.services.elastic.world import OTHERS, Trouble, World
+from gridbridge.model.elastic.machines import Machine, MachineState
+from gridbridge.model.elastic.plan import Rules
+from gridbridge.model.elastic.sections import Pool
+from gridbridge.services.elastic.memory import Memory
+from tests.services.elastic.world import OTHERS, Cloud, HostThere, Trouble, World
 
 HOUR = timedelta(hours=1)
 
@@ -63,6 +67,109 @@ def test_a_node_that_never_boots_is_given_back_and_its_pool_left_out(world: Worl
     assert "pools had no capacity" in world.round_sentence()
 
 
+def test_machines_that_cannot_be_ended_count_and_nothing_more_is_bought(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not even once the pool is no longer left out; the second was asked for beside the first."""
+    world.limits |= {"protected_s": 600}
+    world.trouble.never_boots, world.cloud.keeps = 1.0, True
+    world.cell.waits = [HOUR]
+    world.minutes(120)
+    (first, *_) = world.cloud.made.values()
+
+    assert 2 == world.cloud.asked
+    assert {"alpha-n10": "failed", "alpha-n11": "failed"} == world.nodes()
+    assert f"event=not_destroyed node=alpha-n10 pool=usual provider=cloud machine={first.id}" in (
+        caplog.text
+    )
+
+
+def test_a_machine_that_cannot_be_ended_is_no_node_of_the_least(world: World) -> None:
+    """It counts against the most alone."""
+    world.trouble.never_boots, world.cloud.keeps = 1.0, True
+    world.cell.waits = [HOUR]
+    world.minutes(30)
+    figures = world.figures()
+
+    assert (3, 1, 2) == (figures.nodes, figures.useful, figures.failed)
+
+
+def test_a_clock_that_is_set_back_stops_neither_growing_nor_shrinking(world: World) -> None:
+    """By a month: nodes go as soon as they have been idle for a while, and others come."""
+    world.cell.waits = [timedelta(minutes=3)]
+    world.minutes(5)
+    ready = world.nodes()
+    world.now -= timedelta(days=30)
+    world.cell.hosts["alpha-n10"].ends = []
+    world.minutes(6)
+    gone = world.nodes()
+    world.cell.waits = [timedelta(minutes=3)]
+    world.minutes(5)
+
+    assert ({"alpha-n10": "ready"}, {}) == (ready, gone)
+    assert ["ready"] == list(world.nodes().values())
+
+
+def test_a_pool_is_asked_again_though_the_clock_was_set_back(world: World) -> None:
+    """Its failures are as old as can be, and no older than now."""
+    world.limits |= {"protected_s": 600}
+    world.trouble.never_boots = 1.0
+    world.cell.waits = [timedelta(hours=9)]
+    world.minutes(45)
+    asked = world.cloud.asked
+    world.now -= timedelta(days=30)
+    world.quiet()
+    world.minutes(5)
+    soon = world.cloud.asked
+    world.minutes(20)
+
+    assert asked == soon < world.cloud.asked
+
+
+def first(world: World, provider: Cloud | None) -> None:
+    """Have a pool that is preferred to all others; None: nobody makes its nodes."""
+    world.pools = {"first": Pool(slots=2, provider="other", priority=1)}
+    world.others = {"first": provider} if provider else {}
+
+
+@pytest.mark.parametrize("policy", list(Rules))
+@pytest.mark.parametrize("trouble", ["it refuses", "its list does not come", "no provider"])
+def test_a_pool_that_gives_no_nodes_leaves_it_to_the_next_one(
+    world: World, policy: Rules, trouble: str
+) -> None:
+    world.limits |= {"policy": policy, "job_wait_time_s": 0}
+    provider = Cloud(world, world.trouble)
+    provider.refuses = trouble == "it refuses"
+    provider.is_silent = trouble == "its list does not come"
+    first(world, None if trouble == "no provider" else provider)
+    world.cell.waits = [HOUR]
+    world.minutes(8)
+
+    assert [1, 0 + provider.refuses] == [world.cloud.asked, provider.asked]
+    assert ["ready"] == list(world.nodes().values())
+
+
+def test_idle_nodes_go_though_a_pool_gives_none(world: World) -> None:
+    """What waits has no node that is made; others are not paid for because of that."""
+    world.cell.waits = [timedelta(minutes=3)]
+    world.minutes(6)
+    first(world, None)
+    world.pools["first"] = replace(world.pools["first"], slots=9)
+    world.wide = 9
+    world.minutes(9)
+
+    assert {} == world.nodes()
+
+
+def test_machines_that_lose_their_tags_are_not_bought_for_ever(world: World) -> None:
+    """Each of them is somebody else's by what its provider says: a boot that failed."""
+    world.cloud.untags, world.cloud.capacity = True, 99
+    world.cell.waits = [HOUR]
+    world.minutes(60)
+
+    assert 3 == world.cloud.asked
+
+
 def test_a_node_that_was_said_to_be_there_and_is_not_is_given_up(world: World) -> None:
     world.trouble.lies = 1.0
     world.cell.waits = [HOUR]
@@ -77,6 +184,20 @@ def test_an_answer_that_was_lost_makes_no_second_node(world: World) -> None:
     world.minutes(6)
 
     assert (1, {"alpha-n10": "ready"}) == (world.cloud.asked, world.nodes())
+
+
+def test_a_node_of_a_pool_that_was_renamed_is_told_and_never_said_to_be_removed(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.cell.waits = [timedelta(minutes=5)]
+    world.minutes(6)
+    world.pool = "renamed"
+    world.minutes(12)
+    plan = world.round()
+
+    assert plan
+    assert ((), {"alpha-n10": "ready"}) == (plan.plan.remove, world.nodes())
+    assert "event=no_provider node=alpha-n10 pool=usual machine=m-1" in caplog.text
 
 
 def test_a_list_that_does_not_come_changes_nothing(world: World) -> None:
@@ -96,9 +217,29 @@ def test_a_machine_that_vanishes_is_taken_out_of_the_cell(world: World) -> None:
     world.minutes(5)
     (machine,) = world.cloud.made.values()
     world.cloud.destroy(machine)
-    world.minutes(3)
+    world.minutes(5)
 
     assert ({}, {}) == (world.nodes(), world.cell.hosts)
+
+
+def test_a_node_that_a_list_left_out_while_it_was_silent_works_on(world: World) -> None:
+    """One list too few restarts nothing; later it joins again, and its tasks run to their end."""
+    world.cell.waits = [timedelta(minutes=30)]
+    world.minutes(5)
+    (host,) = world.cell.hosts.values()
+    world.cloud.left_out = host.is_silent = True
+    world.minutes(2)
+    first, kept = world.nodes(), world.cell.restarted
+    world.minutes(2)
+    second = world.nodes()
+    world.cloud.left_out = host.is_silent = False
+    world.minutes(2)
+    third, before = world.nodes(), world.cell.restarted
+    world.minutes(28)
+
+    assert [{"alpha-n10": one} for one in ("ready", "removing", "ready")] == [first, second, third]
+    assert (0, before) == (kept, world.cell.restarted)
+    assert (1, 0) == (world.cell.ended, world.cell.killed)
 
 
 def test_what_nobody_knows_but_has_our_tag_is_taken_in_again(world: World) -> None:
@@ -119,6 +260,21 @@ def test_what_nobody_knows_but_has_our_tag_is_taken_in_again(world: World) -> No
         world.cell.ended,
         world.cell.killed,
     )
+
+
+def test_a_host_of_the_site_is_not_drained_for_a_machine_with_its_name(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    tags = {"gridbridge": "alpha", "gridbridge-pool": "usual"}
+    world.cell.hosts["fixed"] = HostThere(address="10.9.9.9", is_open=True)
+    world.cloud.made["m-7"] = Machine(
+        id="m-7", name="fixed", state=MachineState.RUNNING, tags=tags, created=world.now
+    )
+    world.cloud.boots["m-7"] = world.now
+    world.minutes(10)
+
+    assert ({}, True) == (world.nodes(), world.cell.hosts["fixed"].is_open)
+    assert "event=other_host machine=m-7 name=fixed" in caplog.text
 
 
 def test_machines_of_others_are_left_alone(world: World) -> None:
@@ -154,3 +310,39 @@ def test_whatever_fails_no_task_is_killed_and_nothing_stays_paid_for(
     assert 4 >= world.cloud.most
     assert submitted <= world.cell.ended
     assert ({}, {}, {}) == (world.nodes(), world.cloud.made, world.cell.hosts)
+
+
+@pytest.mark.parametrize("policy", Rules)
+def test_a_fault_of_a_switch_has_no_machine_destroyed(tmp_path: Path, policy: Rules) -> None:
+    """Most hosts are silent at once, and for longer than one may be; then they report again."""
+    limits = {"policy": policy, "add_nodes_per_iteration": 8, "stabilization_s": 0.0}
+    world = World(tmp_path, Trouble(), max_nodes=9, min_nodes=9, **limits)
+    world.minutes(6)
+    before = set(world.cloud.made)
+    for host in world.cell.hosts.values():
+        host.is_silent = True
+    told = world.round_sentence()
+    world.minutes(20)
+
+    assert "8 of 9 hosts are silent or in error" in told
+    assert (8, before) == (len(before), set(world.cloud.made))
+    assert set(world.nodes().values()) == {"ready"}
+
+
+def test_one_silent_host_of_many_is_taken_out(tmp_path: Path) -> None:
+    world = World(tmp_path, Trouble(), max_nodes=9, min_nodes=9)
+    world.minutes(6)
+    world.cell.hosts["alpha-n10"].is_silent = True
+    world.minutes(20)
+
+    assert "alpha-n10" not in world.nodes()
+
+
+@pytest.mark.parametrize(("minutes", "spent"), [(1, 3.0), (50, 3.0), (70, 6.0)])
+def test_a_begun_hour_is_spent_as_a_whole(world: World, minutes: int, spent: float) -> None:
+    """Three nodes at 1 an hour, whose tasks go on for hours; the month knows it at once."""
+    world.billing_s, world.price = 3600.0, 1.0
+    world.cell.waits = [9 * HOUR] * 6
+    world.minutes(minutes)
+
+    assert spent == Memory(world.database()).spent(world.now)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import StateError
+from gridbridge.model.elastic.plan import Rules
 from gridbridge.services.elastic import nodes
+from gridbridge.services.elastic.memory import Memory
 from tests.services.elastic.world import Trouble, World
 
 
@@ -57,6 +59,56 @@ def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:
     world.minutes(10)
 
     assert ({"alpha-n10": "ready"}, {}) == (kept, world.nodes())
+
+
+def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_it(
+    world: World,
+) -> None:
+    """It has been idle for long enough just then."""
+    world.minutes(27)
+    ready = world.nodes()
+    nodes.ask("alpha-n10", "keep", place(world))
+    world.minutes(1)
+
+    assert {"alpha-n10": "ready"} == ready == world.nodes()
+    assert world.cell.hosts["alpha-n10"].is_open
+
+
+def test_starcluster_gives_no_kept_node_back(world: World) -> None:
+    world.limits |= {"policy": Rules.STARCLUSTER, "kill_after_min": 0, "stabilization_s": 0}
+    nodes.ask("alpha-n10", "keep", place(world))
+    world.minutes(60)
+
+    plan = world.round()
+
+    assert plan
+    assert ((), {"alpha-n10": "ready"}) == (plan.plan.remove, world.nodes())
+
+
+def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
+    world = World(tmp_path, Trouble())
+    world.cell.waits = [timedelta(minutes=30)]
+    world.minutes(1)
+    nodes.ask("alpha-n10", "drain", place(world))
+    world.minutes(2)
+    first = world.nodes()
+    world.minutes(3)
+
+    assert {"alpha-n10": "joining"} == first
+    assert {"alpha-n10": "draining"} == world.nodes()
+    assert () == nodes.overview(world.now, place(world)).asked
+
+
+def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
+    """The round has read `drain`, and closes the node; then somebody says `keep`."""
+    nodes.ask("alpha-n10", "drain", place(world))
+    memory = Memory(world.database())
+    read = memory.asked()
+    nodes.ask("alpha-n10", "keep", place(world))
+    memory.forget_asked(read)
+    world.minutes(2)
+
+    assert {"alpha-n10": True} == {one.name: one.is_kept for one in memory.nodes.all()}
 
 
 def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:

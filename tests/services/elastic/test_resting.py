@@ -7,6 +7,8 @@ from random import Random
 import pytest
 
 from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.plan import Rules
+from gridbridge.model.elastic.sections import Restriction
 from gridbridge.model.elastic.standby import STANDBY_AUTO
 from gridbridge.services.elastic.memory import Memory
 from tests.services.elastic.world import Trouble, World
@@ -38,6 +40,16 @@ def test_idle_hosts_rest_and_keep_the_target_reserve(world: World) -> None:
     assert not any(world.cell.hosts[name].is_open for name in asleep(world))
 
 
+def test_idle_hosts_rest_by_starclusters_rules_too(world: World) -> None:
+    """Late in their hour, as nodes are given back by them."""
+    world.limits |= {"policy": Rules.STARCLUSTER, "kill_after_min": 20}
+    world.minutes(18)
+    before = asleep(world)
+    world.minutes(12)
+
+    assert (before, len(asleep(world))) == ([], 3)
+
+
 def test_tasks_that_wait_wake_them_and_their_tag_goes(world: World) -> None:
     world.minutes(12)
     world.cell.waits = [timedelta(minutes=20)] * 8
@@ -46,6 +58,36 @@ def test_tasks_that_wait_wake_them_and_their_tag_goes(world: World) -> None:
     assert (asleep(world), world.running()) == ([], 8)
     assert sorted(world.switches.on) == sorted(world.switches.off)
     assert set(world.cell.tags.values()) == {()}
+
+
+def test_a_host_that_boots_for_long_is_reckoned_with(world: World) -> None:
+    """A waiting task wakes one host, and none more or a new node in the rounds until it is up."""
+    world.squeeze = {"minimal_reserve": 0, "target_reserve": 0}
+    world.minutes(12)
+    world.cell.waits = [HOUR] * 3  # one more than the working host has slots
+    world.switches.boot_s = 270
+    plans = []
+    for _ in range(6):
+        world.cell.schedule()
+        plans.append(world.round())
+        world.now += timedelta(minutes=1)
+    added = [one.plan.add for one in plans if one]
+
+    assert len(world.switches.on) == 1
+    assert added == [0] * 6
+
+
+def test_a_host_that_alone_can_run_a_job_is_woken_for_it(world: World) -> None:
+    """It is as large as no host that works, and the others are left asleep."""
+    world.cell.hosts["alpha-n4"].slots = 16
+    world.minutes(12)
+    before = asleep(world)
+    world.wide = 16
+    world.minutes(1)
+
+    assert "alpha-n4" in before
+    assert world.switches.on == ["alpha-n4"]
+    assert "wake alpha-n4" in world.told[-1]
 
 
 def test_they_rest_again_and_nothing_was_killed(world: World) -> None:
@@ -96,13 +138,81 @@ def test_a_host_that_an_administrator_drains_rests_until_a_person_wakes_it(world
 
 def test_who_has_the_tasks_of_its_hosts_end_condenses_them(world: World) -> None:
     """A host with the fewest tasks takes no more, and rests when they have ended."""
-    world.squeeze = {"restriction": "all", "target_reserve": 0.5, "minimal_reserve": 0.25}
+    world.squeeze = {"restriction": Restriction.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}
     world.cell.waits = [timedelta(minutes=9)] + [HOUR] * 2
     world.minutes(1)
     world.minutes(20)
 
     assert len(asleep(world)) >= 2
     assert (world.cell.ended, world.cell.killed) == (1, 0)
+
+
+MOVES: dict[str, object] = {
+    "restriction": Restriction.RERUNNABLE,
+    "target_reserve": 0.5,
+    "minimal_reserve": 0.25,
+}
+
+
+def spread(world: World) -> None:
+    """Have one task run on each host for an hour."""
+    for host in world.cell.hosts.values():
+        host.ends = [world.now + HOUR]
+
+
+def test_tasks_that_may_run_again_are_moved_from_hosts_that_rest(world: World) -> None:
+    """Of four hosts, each half full, two are enough; each task ends once."""
+    world.squeeze = dict(MOVES)
+    world.cell.rerun = set(world.cell.hosts)
+    spread(world)
+    world.minutes(30)
+    full = world.running()
+    resting = asleep(world)
+    world.minutes(60)
+
+    assert world.cell.moved >= len(resting) >= 1
+    assert full == 4
+    assert (world.cell.ended, world.cell.killed) == (4, 0)
+
+
+def test_hosts_with_any_other_task_are_not_freed(world: World) -> None:
+    world.squeeze = dict(MOVES)
+    spread(world)
+    world.minutes(30)
+
+    assert (world.cell.moved, world.cell.killed, asleep(world)) == (0, 0, [])
+
+
+def test_another_task_that_slips_in_has_its_host_opened_again(world: World) -> None:
+    """When the host is closed and looked at again it is there; none of them is moved."""
+    world.squeeze = dict(MOVES)
+    world.cell.rerun = {"alpha-n4"}
+    spread(world)
+    movable = world.cell.movable
+    world.cell.movable = lambda hosts: {**movable(hosts), "alpha-n4": (1,)}  # type: ignore[method-assign]
+    world.cell.rerun = set()
+    world.minutes(5)
+
+    assert (world.cell.moved, world.cell.killed) == (0, 0)
+    assert world.cell.hosts["alpha-n4"].is_open
+    assert world.nodes()["alpha-n4"] == ON
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_moving_is_gone_on_with_after_kills(tmp_path: Path, seed: int) -> None:
+    """No task is lost, and no host stays closed for nothing."""
+    world = World(tmp_path, Trouble(random=Random(seed), kills=0.08), own=4, max_nodes=9)
+    world.squeeze = dict(MOVES)
+    world.cell.rerun = set(world.cell.hosts)
+    spread(world)
+    world.minutes(60)
+    world.quiet()
+    world.minutes(90)
+
+    assert (world.cell.ended, world.cell.killed) == (4, 0)
+    off = [name for name, at in world.switches.up_at.items() if at is None]
+    assert asleep(world) == sorted(off)
+    assert len(off) == 3
 
 
 def test_a_host_that_does_not_come_up_is_left_alone_for_a_while(world: World) -> None:
@@ -132,6 +242,37 @@ def test_a_host_that_nobody_knows_why_it_is_silent_is_left_alone(world: World) -
 
     assert "alpha-n4" not in world.switches.off
     assert "alpha-n4" not in world.nodes()
+
+
+@pytest.mark.parametrize("after", range(4))
+def test_a_lost_state_file_leaves_no_host_closed(world: World, after: int) -> None:
+    """Hosts on standby are known by their tags, and those that were being woken are opened."""
+    world.minutes(12)
+    world.cell.waits = [timedelta(minutes=9)] * 8
+    world.minutes(after)
+    world.lose_memory()
+    (world.folder / "state.db").unlink()
+    world.minutes(6)
+    woken = [name for name, host in world.cell.hosts.items() if host.is_open]
+    world.minutes(30)
+
+    assert len(woken) == 4
+    assert (world.cell.ended, world.cell.killed, len(asleep(world))) == (8, 0, 3)
+
+
+def test_a_clock_that_was_set_back_switches_nothing_off_in_use(world: World) -> None:
+    """What was noted lies in the future then: it is waited for, or begins anew."""
+    world.cell.waits = [HOUR] * 5
+    world.minutes(6)
+    world.now -= timedelta(hours=5)
+    for host in world.cell.hosts.values():
+        host.ends = [end - timedelta(hours=5) for end in host.ends]  # their own clocks go on
+    world.minutes(20)
+
+    assert (world.cell.killed, world.running()) == (0, 5)
+    assert all(
+        world.cell.hosts[name].is_open for name in world.nodes() if name not in asleep(world)
+    )
 
 
 def test_who_switches_a_host_on_has_it_work(world: World) -> None:

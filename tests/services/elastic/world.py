@@ -4,19 +4,29 @@ They keep what the rules are about: which task was killed, how many nodes there 
 is paid for. The clock is theirs.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
 from gridbridge.apply.elastic.acts import Acts
-from gridbridge.errors import CommandFailed, NoCapacity, NotGranted, NotReached, NotSeen
+from gridbridge.apply.elastic.membership_protocol import Membership
+from gridbridge.apply.elastic.switching import Tagging
+from gridbridge.errors import (
+    CommandFailed,
+    NoCapacity,
+    NotGranted,
+    NotReached,
+    NotSeen,
+    ProviderFailed,
+)
 from gridbridge.model.elastic.cell import CellSeen, Host, Waiting
 from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, LeaveStep
 from gridbridge.model.elastic.machines import Machine, MachineState
-from gridbridge.model.elastic.plan import Rules, Situation
+from gridbridge.model.elastic.plan import Figures, Rules, Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool, Squeeze
+from gridbridge.providers.protocol import Provider
 from gridbridge.services.cycle import once
 from gridbridge.services.elastic.acting import Balancer, Order, RoundPlan
 from gridbridge.services.elastic.memory import Memory
@@ -67,6 +77,10 @@ class Cloud:
     trouble: Trouble
     capacity: int = 9
     is_silent: bool = False  # its list does not come
+    refuses: bool = False  # to make any, for good
+    untags: bool = False  # it gives no tags back
+    keeps: bool = False  # it ends no machine
+    left_out: bool = False  # its list leaves our machines out
     made: dict[str, Machine] = field(default_factory=dict)
     boots: dict[str, datetime] = field(default_factory=dict)
     asked: int = 0
@@ -76,6 +90,8 @@ class Cloud:
         """Make a machine that boots."""
         self.trouble.may_end()
         self.asked += 1
+        if self.refuses:
+            raise ProviderFailed("wrong image")
         if self.trouble.strikes(self.trouble.refused):
             raise NotGranted("later")
         if len(self.made) >= self.capacity:
@@ -102,6 +118,8 @@ class Cloud:
         """Take a machine away, whatever runs there."""
         self.trouble.may_end()
         assert machine.id != OTHERS.id
+        if self.keeps:
+            raise ProviderFailed("no right to")
         gone = self.made.pop(machine.id, None)
         if gone:
             self.world.cut(gone)
@@ -113,7 +131,8 @@ class Cloud:
         self.trouble.may_end()
         if self.is_silent:
             raise NotGranted("no answer")
-        return (*(self._now(one) for one in self.made.values()), OTHERS)
+        made = () if self.left_out else self.made.values()
+        return (*(self._now(one) for one in made), OTHERS)
 
     def start(self, machine: Machine) -> None:
         """Nobody asks for it here."""
@@ -124,6 +143,7 @@ class Cloud:
         raise AssertionError(machine)
 
     def _now(self, machine: Machine) -> Machine:
+        machine = replace(machine, tags={}) if self.untags else machine
         if self.world.now < self.boots[machine.id]:
             return machine
         return replace(machine, state=MachineState.RUNNING, address=f"10.0.0.{machine.id[2:]}")
@@ -138,6 +158,7 @@ class Switches:
     on: list[str] = field(default_factory=list)  # what was asked for, as the next one
     off: list[str] = field(default_factory=list)
     is_dead: bool = False  # who is switched on never comes up
+    boot_s: float = BOOT_S
 
     def create(self, name: str, tags: Mapping[str, str]) -> Machine:
         """Nobody asks for it."""
@@ -162,7 +183,7 @@ class Switches:
         self.on.append(machine.name)
         if self.up_at[machine.name] is None:
             days = 99 if self.is_dead else 0
-            self.up_at[machine.name] = self.world.now + timedelta(days=days, seconds=BOOT_S)
+            self.up_at[machine.name] = self.world.now + timedelta(days=days, seconds=self.boot_s)
         self.world.trouble.may_end()
 
     def stop(self, machine: Machine) -> None:
@@ -192,6 +213,7 @@ class HostThere:
     is_open: bool = False
     ends: list[datetime] = field(default_factory=list)
     is_silent: bool = False
+    slots: int = SLOTS
 
 
 @dataclass
@@ -206,6 +228,27 @@ class Cell:
     ended: int = 0
     killed: int = 0
     tags: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    rerun: set[str] = field(default_factory=set)  # hosts whose tasks may run elsewhere again
+    moved: int = 0
+    restarted: int = 0  # tasks that were put back though nobody knew that they were gone
+
+    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
+        """Tell of the tasks that may."""
+        self.trouble.may_end()
+        return {one: (1,) * len(self.hosts[one].ends) for one in hosts if one in self.rerun}
+
+    def put_elsewhere(self, host: str) -> bool:
+        """Have them wait again; each begins anew."""
+        self.trouble.may_end()
+        there = self.hosts[host]
+        if there.ends and host not in self.rerun:
+            return False
+        assert not there.is_open
+        self.moved += len(there.ends)
+        self.waits += [end - self.world.now for end in there.ends]
+        there.ends = []
+        self.trouble.may_end()
+        return True
 
     def tag(self, host: str, tag: str, is_wanted: bool) -> None:
         """Give a host a tag, or take it."""
@@ -248,11 +291,19 @@ class Cell:
         found = self.hosts[host]
         return Idleness(is_idle=not found.ends, is_closed=not found.is_open)
 
+    def halt(self, host: str) -> None:
+        """Be told that a host goes off; it has to be closed and idle."""
+        self.trouble.may_end()
+        assert not self.hosts[host].is_open
+        assert not self.hosts[host].ends
+
     def leave(self, host: str, *, is_dead: bool) -> LeaveStep:
         """Forget a host, which has to be idle unless it is dead."""
         self.trouble.may_end()
-        del is_dead
         found = self.hosts.get(host)
+        if found and is_dead and found.ends:
+            self.restarted += len(found.ends)
+            return LeaveStep.REFERENCED
         if found and found.ends and not found.is_silent:
             raise CommandFailed(("qconf",), 1, stderr=b"still referenced")
         self.hosts.pop(host, None)
@@ -265,8 +316,9 @@ class Cell:
         instances = [instance(MASTER, slots=0)]
         for name, host in sorted(self.hosts.items()):
             state = "au" if host.is_silent else "" if host.is_open else "d"
-            instances.append(instance(name, [1] * len(host.ends), slots=SLOTS, state=state))
+            instances.append(instance(name, [1] * len(host.ends), slots=host.slots, state=state))
         wait = [waiting(1, tasks=len(self.waits))] if self.waits else []
+        wait += [waiting(1, slots=self.world.wide, pe="smp", jobs=(8,))] if self.world.wide else []
         names = [MASTER, *self.hosts]
         return Situation(
             now=self.world.now,
@@ -304,16 +356,32 @@ class World:
         self.switches = Switches(self, dict.fromkeys(names, NOON))
         self.cell.hosts = {name: HostThere(address="", is_open=True) for name in names}
         self.squeeze: dict[str, object] = {}
+        self.pool = POOL
+        self.pools: dict[str, Pool] = {}  # more of them, and who makes their nodes
+        self.others: dict[str, Provider] = {}
+        self.wide = 0  # slots of a task that waits, for as long as that is not 0
+        self.billing_s, self.price = 1.0, 0.0
         self.folder = folder
         self.limits: dict[str, object] = {"max_nodes": 5, "min_nodes": 1, **limits}
         self.told: list[str] = []
         self._database: Database | None = None
+        self.membership: Membership = self.cell
+        self.look: Callable[[], Situation] = self.cell.situation
+        self.tags: Callable[[], Mapping[str, tuple[str, ...]]] = lambda: self.cell.tags
+        self.tag: Tagging = self.cell.tag
 
     def order(self) -> Order:
         """Return by what it is balanced."""
-        rules = Balance(policy=Rules.DEMAND, **self.limits)  # type: ignore[arg-type]  # a test's
-        demand = Demand(idle_timeout_s=120, shrink_pause_s=0, boot_timeout_s=600, retry_s=300)
-        pools = {POOL: Pool(slots=SLOTS, provider="cloud", boot_s=60)}
+        rules = Balance(**{"policy": Rules.DEMAND, **self.limits})  # type: ignore[arg-type]  # a test's
+        demand = Demand(
+            idle_timeout_s=120,
+            shrink_pause_s=0,
+            boot_timeout_s=600,
+            retry_s=300,
+            billing_s=self.billing_s,
+        )
+        usual = Pool(slots=SLOTS, provider="cloud", boot_s=60, price=self.price)
+        pools = {self.pool: usual, **self.pools}
         if not self.switches.up_at:
             return Order(cluster=CLUSTER, rules=rules, demand=demand, pools=pools)
         return Order(
@@ -323,6 +391,23 @@ class World:
             pools={},
             squeeze=Squeeze(**self.squeeze),  # type: ignore[arg-type]  # a test's
             switched=frozenset({RACK}),
+        )
+
+    def providers(self, order: Order) -> dict[str, Provider]:
+        """Return who makes the nodes of each pool, or switches the site's own hosts."""
+        if order.switched:
+            return {RACK: self.switches}
+        return {self.pool: self.cloud, **self.others}
+
+    def acts(self, order: Order) -> Acts:
+        """Return what is done by it."""
+        return Acts(
+            cluster=CLUSTER,
+            pools=order.pools,
+            providers=self.providers(order),
+            membership=self.membership,
+            now=lambda: self.now,
+            tag=self.tag,
         )
 
     def cut(self, machine: Machine) -> None:
@@ -335,19 +420,14 @@ class World:
     def round(self) -> RoundPlan | None:
         """Do a round as cron would, with what is kept; None: it was killed, or saw nothing."""
         order = self.order()
-        providers = {RACK: self.switches} if order.switched else {POOL: self.cloud}
+        providers = self.providers(order)
         clock = Clock(lambda: self.now.timestamp(), lambda: self.now.timestamp())
-        acts = Acts(
-            cluster=CLUSTER,
-            pools=order.pools,
-            providers=providers,
-            membership=self.cell,
-            now=lambda: self.now,
-            tag=self.cell.tag,
-        )
+        acts = self.acts(order)
         memory = Memory(self.database())
-        look, tags = self.cell.situation, lambda: self.cell.tags
-        balancer = Balancer(order, memory, clock, look, providers, acts, tags)
+        balancer = Balancer(
+            *(order, memory, clock, self.look, providers, acts, self.tags),
+            address_of=lambda host: self.cell.hosts[host].address,
+        )
         try:
             return once(balancer, self.told.append)
         except Killed:
@@ -388,6 +468,12 @@ class World:
         quiet = Trouble(random=self.trouble.random)
         self.trouble = self.cloud.trouble = self.cell.trouble = quiet
         self.cell.slips_in = False
+
+    def figures(self) -> Figures:
+        """Return the numbers of a round."""
+        plan = self.round()
+        assert plan
+        return plan.plan.figures
 
     def round_sentence(self) -> str:
         """Return what a round says of its plan."""

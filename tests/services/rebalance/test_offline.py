@@ -79,15 +79,39 @@ def test_every_mistake_is_told_with_its_place_and_what_would_be_right(tmp_path: 
         'now: "noon"; an ISO 8601 time with its zone, such as 2026-11-25T12:00:00+00:00 would be'
         " right",
         'hosts[0].up: "yes"; true or false would be right',
-        "hosts[0].slots: -1; a whole number, 0 or more would be right",
+        "hosts[0].slots: -1; a whole number, 0 to 1e18 would be right",
         "hosts[1].nmae: unknown; one of name, kind, up, read_only, state, used_bytes, max_bytes,"
         " slots, mean_active, zone would be right",
         "hosts[1].name: missing; a name: 1 to 255 printable characters would be right",
-        "tasks[0].number: missing; a whole number, 0 or more would be right",
-        'tasks[0].bytes: "big"; a whole number, 0 or more would be right',
+        "tasks[0].number: missing; a whole number, 0 to 1e18 would be right",
+        'tasks[0].bytes: "big"; a whole number, 0 to 1e18 would be right',
         'tasks[0].replicas: "alpha"; a list of names would be right',
         "hosts: a: twice; once would be right",
     ] == found
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1", "1.5", "NaN", "1e19", "9" * 400])
+def test_a_number_that_no_host_has_is_told_with_its_key(tmp_path: Path, number: str) -> None:
+    """JSON has numbers of any size."""
+    path = Path(told(tmp_path, hosts=[{"name": "a", "slots": "HERE"}]))
+    path.write_text(path.read_text().replace('"HERE"', number))
+
+    with pytest.raises(
+        ConfigError, match=r"hosts\[0\]\.slots: .*; a whole number, 0 to 1e18 would"
+    ):
+        offline.plan(str(path))
+
+
+def test_a_part_is_at_most_1(tmp_path: Path) -> None:
+    (found,) = mistakes(tmp_path, hosts=[{"name": "a", "mean_active": 1e300}])
+
+    assert "hosts[0].mean_active: 1e+300; a number, 0 to 1 would be right" == found
+
+
+def test_a_rule_may_be_written_as_the_sizes_of_hosts_are(tmp_path: Path) -> None:
+    planned = offline.plan(told(tmp_path, policy={"bytes_per_round": 3e11, "disk_share": 1.0}))
+
+    assert (3 * 10**11, 1.0) == (planned.rules.bytes_per_round, planned.rules.disk_share)
 
 
 @pytest.mark.parametrize(

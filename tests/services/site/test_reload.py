@@ -8,7 +8,7 @@ import pytest
 
 from tests.apart import PYTHON, Site
 
-pytestmark = pytest.mark.apart
+pytestmark = [pytest.mark.apart, pytest.mark.twin]
 
 TOML = "/etc/gridbridge/gridbridge.toml"
 LOG = "/var/lib/gridbridge/poller.log"

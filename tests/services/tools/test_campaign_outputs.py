@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from gridbridge.cli.grid import gridfetch as module
 from gridbridge.cli.grid.gridfetch import gridfetch
-from gridbridge.errors import CommandFailed, ConfigError
+from gridbridge.errors import CommandFailed, ConfigError, StateError
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
@@ -50,6 +50,25 @@ def _beta(tmp_path: Path) -> Place:
     (folder / "0.1.err").write_bytes(b"a\0b\xff\n")
     (folder / "1.2.err").write_text("x" * 99 + "end\n")
     return Place(login=None, folder=str(folder), timeout_s=9)
+
+
+@pytest.mark.parametrize("is_file", [True, False], ids=["a file", "in a file"])
+def test_what_is_no_folder_takes_no_outputs(tmp_path: Path, is_file: bool) -> None:
+    (tmp_path / "x").write_text("")
+    to = str(tmp_path / ("x" if is_file else "x/y"))
+
+    with pytest.raises(StateError, match="not a folder" if is_file else "Not a directory"):
+        fetch((), to, {})
+
+
+def test_a_folder_of_anothers_takes_no_outputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is told before a cluster is asked."""
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
+
+    with pytest.raises(StateError, match="you may not write there"):
+        fetch((), str(tmp_path), {})
 
 
 def test_the_end_of_a_stream_is_read_where_it_is(beta: Place) -> None:
@@ -161,8 +180,8 @@ SWEEP = ShownCampaign(
     type=Type.DEFAULT,
     state=CampaignState.TERMINATED,
     clusters=("beta",),
-    tasks=3,
-    ended=3,
+    tasks=2,
+    ended=2,
     failed=1,
 )
 
@@ -202,7 +221,7 @@ def test_gridfetch_of_anothers_campaign_is_refused(
     none = CliRunner().invoke(gridfetch, ["8", "--published", published], standalone_mode=False)
 
     assert (theirs.return_value, none.return_value) == (1, 1)
-    assert "not yours to read" in theirs.output
+    assert theirs.output == "gridfetch: campaign 7: its file is there no more\n"
     assert none.output == "gridfetch: no campaign 8\n"
     assert module.gridfetch is gridfetch
 
@@ -218,13 +237,68 @@ def test_failed_tasks_are_brought_again_as_a_campaign(published: str, tmp_path: 
     assert json.loads(json.dumps(asdict(said.jdl)))
 
 
+def test_a_task_that_we_cancelled_is_not_brought_again(published: str, tmp_path: Path) -> None:
+    """It is shown as cancelled, as one that somebody deleted."""
+    unwanted = replace(ENDED, outcome=Outcome.UNWANTED)
+    deleted = replace(ENDED, number=1, outcome=Outcome.CANCELLED)
+    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}), "a", "b")
+    tasks_shown.put(7, 0, (unwanted, deleted), published)
+
+    assert [one.word for one in (unwanted, deleted)] == ["cancelled", "cancelled"]
+    assert campaign_sources.failed(7, str(tmp_path), published).parameters == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("state", "again"), [(CampaignState.TERMINATED, ("b", "c")), (CampaignState.CANCELLED, ("b",))]
+)
+def test_tasks_that_root_refused_to_send_have_failed(
+    tmp_path: Path, state: CampaignState, again: tuple[str, ...]
+) -> None:
+    """Those that their owner's cancellation dropped have not."""
+    folder = f"{tmp_path}/published"
+    os.mkdir(folder)
+    campaigns_shown.put(
+        ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, tasks=3, state=state),)), folder
+    )
+    tasks_shown.put(7, 0, TASKS, folder)
+    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}), "a", "b", "c")
+
+    assert campaign_sources.failed(7, str(tmp_path), folder).parameters == again
+
+
+def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
+    published: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file is removed after a while, and everybody may write into the folder."""
+    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": AtCluster(exec_file="evil")}), "a", "b", "c")
+    monkeypatch.setattr(campaign_files.os, "geteuid", lambda: 41000)
+
+    with pytest.raises(NotTheirs, match="not yours to read"):
+        campaign_sources.failed(7, str(tmp_path), published)
+    with pytest.raises(NotTheirs, match="not yours to read"):
+        campaign_sources.more(7, None, "[]", str(tmp_path))
+
+
+def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
+    """Whatever stands in a file that root reads."""
+    names = ("../../.bashrc", "/etc/passwd", "a/../../b", "fine/one.txt")
+    clusters = {"alpha": AtCluster(exec_file="run", exec_directory="/tmp")}
+    bring(tmp_path, 7, Jdl(name="n", clusters=clusters, outputs=names), "a")
+
+    config = tmp_path / "gridbridge.toml"
+    config.write_text(CONFIG)
+    found = campaign_outputs.places(7, str(tmp_path), str(config))
+
+    assert [place.outputs for place in found.values()] == [("fine/one.txt",)]
+
+
 def test_what_can_not_be_tried_again_is_refused(published: str, tmp_path: Path) -> None:
     """Another's, one that is not there, and one of which nothing failed."""
     with pytest.raises(NotTheirs):
         campaign_sources.failed(7, str(tmp_path), published)
     with pytest.raises(ConfigError, match="no campaign 8"):
         campaign_sources.failed(8, str(tmp_path), published)
-    bring(tmp_path, 7, Jdl(name="n"), "a", "b", "c")
-    tasks_shown.put(7, 0, TASKS[:1], published)
+    bring(tmp_path, 7, Jdl(name="n"), "a", "b")
+    tasks_shown.put(7, 0, (ENDED, replace(ENDED, number=1)), published)
     with pytest.raises(ConfigError, match="no task of it has failed"):
         campaign_sources.failed(7, str(tmp_path), published)

@@ -31,6 +31,7 @@ def test_a_round_trip(site: Site) -> None:
     assert site.sh("cat out") == f"{job} task 1 /mnt\n"
 
 
+@pytest.mark.twin
 def test_a_wide_job_has_its_slots_there(site: Site) -> None:
     job = site.submit("echo $NSLOTS", "--slots=2")
 
@@ -38,12 +39,14 @@ def test_a_wide_job_has_its_slots_there(site: Site) -> None:
     assert site.sh("cat out") == "2\n"
 
 
+@pytest.mark.twin
 def test_a_signal_is_the_same_signal_at_home(site: Site) -> None:
     job = site.submit("kill -USR1 $$")
 
     assert site.until_ended(job).signal == "10"
 
 
+@pytest.mark.twin
 def test_suspended_and_resumed(site: Site) -> None:
     job = site.submit(f"{UNTIL}; exit 5")
     site.until_away()
@@ -56,6 +59,7 @@ def test_suspended_and_resumed(site: Site) -> None:
     assert site.until_ended(job).exit_status == "5"
 
 
+@pytest.mark.twin
 def test_deleted(site: Site) -> None:
     job = site.submit(UNTIL)
     site.until_away()
@@ -65,6 +69,7 @@ def test_deleted(site: Site) -> None:
     site.until(lambda: not site.job("beta"), "the remote job to be gone")
 
 
+@pytest.mark.twin
 def test_an_exit_of_99_runs_it_again(site: Site) -> None:
     job = site.submit("echo run >>/mnt/runs; [ -e /mnt/once ] || { touch /mnt/once; exit 99; }")
 
@@ -72,6 +77,7 @@ def test_an_exit_of_99_runs_it_again(site: Site) -> None:
     assert site.sh("cat runs") == "run\nrun\n"
 
 
+@pytest.mark.twin
 def test_an_exit_of_100_is_an_error_until_it_is_cleared(site: Site) -> None:
     job = site.submit("[ -e /mnt/go ] || exit 100")
     site.until(lambda: "E" in site.letters("alpha", job), "the error state")

@@ -32,6 +32,7 @@ ATTRIBUTES = (  # host_conf(5)
 )
 REFERENCED = b"still referenced"
 TRUE = ("1", "1.000000", "TRUE", "true")
+NONE_LEFT = 1  # qstat's exit status, without a word, where no queue instance fits (-q)
 NOT_TOLD = "-"  # what qhost prints of a host whose daemon has not reported
 
 
@@ -86,7 +87,7 @@ def has_reported(data: bytes, host: str) -> bool:
 def instances(cell: Cell, host: str) -> tuple[Instance, ...]:
     """Return the queue instances of a host; none where the cell has none, or no such host."""
     done = call(cell, instances_on(cell, host))
-    if done.status and not (done.stdout + done.stderr).strip():
+    if done.status == NONE_LEFT and not (done.stdout + done.stderr).strip():
         return ()
     return read_instances(done.checked().stdout)
 

@@ -11,14 +11,10 @@ from enum import Enum
 
 from gridbridge.decisions.campaigns.failures.book import Book
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign
-from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.events import BARRING, PAUSING, Code, Event, Kind
 from gridbridge.model.campaigns.plan import Seen, Send
 from gridbridge.model.campaigns.sections import Failures
 
-ROOTS = (Code.OWNER_UNKNOWN, Code.NO_LEDGER)  # root acts as nobody; of deletions, too
-PAUSING = (Code.SUBMIT_JOB, *ROOTS)
-HEALING = (*PAUSING, Code.RUNNER_SUBMIT_ERROR, Code.SETUP_ERROR)
-BARRING = (*HEALING, Code.BLACKLIST, Code.SINK)
 MAX_DOUBLINGS = 32
 Pair = tuple[int, str]  # of a campaign and a cluster
 
@@ -30,16 +26,24 @@ class Bar(Enum):
     PROBE = "probe"  # one task
 
 
-def bars(events: Iterable[Event], at: datetime) -> dict[Pair, Bar]:
+def bars(events: Iterable[Event], at: datetime, policy: Failures) -> dict[Pair, Bar]:
     """Return the clusters at which campaigns get nothing now, or one task to try."""
     found: dict[Pair, Bar] = {}
     for one in events:
         pair = one.campaign, one.cluster
         if one.code in BARRING and not one.closed_at:
-            is_due = one.until is not None and one.until <= at
-            is_probe = is_due and found.get(pair) is not Bar.CLOSED
+            is_probe = is_due(one, at, policy) and found.get(pair) is not Bar.CLOSED
             found[pair] = Bar.PROBE if is_probe else Bar.CLOSED
     return found
+
+
+def is_due(event: Event, at: datetime, policy: Failures) -> bool:
+    """Say whether something is tried again; no pause is longer than `probe_max_s`.
+
+    Where one is, the clock was ahead when the event was noted, and has been set back.
+    """
+    longest = timedelta(seconds=policy.probe_max_s)
+    return event.until is not None and not at < event.until <= at + longest
 
 
 def opened(seen: Seen, barred: Mapping[Pair, Bar]) -> Seen:
@@ -56,31 +60,13 @@ def _without(campaign: Campaign, barred: Mapping[Pair, Bar]) -> Campaign:
     return replace(campaign, jdl=replace(campaign.jdl, clusters=clusters))
 
 
-def limited(
-    sends: Iterable[Send], seen: Seen, barred: Mapping[Pair, Bar], book: Book
-) -> tuple[Send, ...]:
-    """Return the sends with one task for each probe; the next probe comes later."""
-    found = []
+def note_probes(sends: Iterable[Send], seen: Seen, barred: Mapping[Pair, Bar], book: Book) -> None:
+    """Note which of these are probes; the next one comes later."""
     for one in sends:
         pair = one.campaign, one.cluster
-        is_only = _is_only(one, seen, barred)
-        if barred.get(pair) is not Bar.PROBE:
-            found.append(replace(one, is_only=is_only))
-            continue
-        found.append(replace(one, tasks=1, is_only=True))
-        if known := book.find(Code.SETUP_ERROR, *pair):
+        known = book.find(Code.SETUP_ERROR, *pair)
+        if known and barred.get(pair) is Bar.PROBE:
             book.put(happened(known, Code.SETUP_ERROR, pair, seen.at, seen.failures))
-    return tuple(found)
-
-
-def _is_only(send: Send, seen: Seen, barred: Mapping[Pair, Bar]) -> bool:
-    """Say whether no other cluster of a campaign is open: it answers, and nothing is closed."""
-    clusters = (one.jdl.clusters for one in seen.campaigns if one.number == send.campaign)
-    return not any(
-        name != send.cluster and name in seen.room and (send.campaign, name) not in barred
-        for names in clusters
-        for name in names
-    )
 
 
 def happened(known: Event | None, code: Code, pair: Pair, at: datetime, policy: Failures) -> Event:
@@ -88,7 +74,7 @@ def happened(known: Event | None, code: Code, pair: Pair, at: datetime, policy: 
 
     What happens in a pause, as to other arrays of the same try, makes it no longer.
     """
-    if known and known.until and at < known.until:
+    if known and known.until and not is_due(known, at, policy):
         return replace(known, last_at=at)
     event = known or opened_now(Kind.CAMPAIGN, code, *pair, at)
     probes = event.probes + 1 if known else 0
@@ -101,11 +87,11 @@ def opened_now(kind: Kind, code: Code, campaign: int, cluster: str, at: datetime
     return Event(kind=kind, code=code, campaign=campaign, cluster=cluster, opened_at=at, last_at=at)
 
 
-def may_go_on(array: Array, events: Iterable[Event], at: datetime) -> bool:
+def may_go_on(array: Array, events: Iterable[Event], at: datetime, policy: Failures) -> bool:
     """Say whether the submission of an array is tried again now; its release always is."""
     pauses = (
-        one.until
+        one.until and not is_due(one, at, policy)
         for one in events
         if one.code in PAUSING and (one.campaign, one.cluster) == (array.campaign, array.cluster)
     )
-    return array.state is not ArrayState.INTENDED or all(not each or each <= at for each in pauses)
+    return array.state is not ArrayState.INTENDED or not any(pauses)

@@ -28,6 +28,10 @@ class Book:
         """Look an open event up that no exit status belongs to."""
         return self._now.get((code, campaign, cluster, None))
 
+    def equal_to(self, event: Event) -> Event | None:
+        """Look the open event up that is about the same."""
+        return self._now.get(event.what)
+
     def put(self, event: Event) -> None:
         """Open or change one; one whose time is set is closed."""
         self._changed[event.what] = event

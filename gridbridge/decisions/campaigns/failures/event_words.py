@@ -9,7 +9,7 @@ WORDS = {
         "gridbridge.toml has no [cluster.{cluster}] any more, so nobody knows what became of tasks"
         " there: put it back, or as root write them off by gridevents -e {number} -r"
     ),
-    Code.SUBMIT_JOB: "{cluster} takes nothing of it now",
+    Code.SUBMIT_JOB: "{cluster} takes nothing of it now{why}",
     Code.OWNER_UNKNOWN: (
         "nobody here knows its owner's account, so nothing of it is submitted or deleted at"
         " {cluster}; what runs goes on"
@@ -18,15 +18,18 @@ WORDS = {
         "root can't read {ledger}, or it lacks arrays at {cluster}: nothing of it is submitted or"
         " deleted there; bring that file back"
     ),
-    Code.RUNNER_SUBMIT_ERROR: "{cluster} refuses its arrays",
+    Code.RUNNER_SUBMIT_ERROR: "{cluster} refuses its arrays{why}",
     Code.SETUP_ERROR: (
         "{cluster} can not start its tasks (is exec_directory there, with room, and yours?), or its"
         " prologue failed there"
     ),
     Code.BLACKLIST: "its last {tasks} tasks at {cluster} failed by themselves{host}",
     Code.SINK: "its {tasks} successes at {cluster} are much too short to be true",
-    Code.NO_CLUSTER: "every cluster of it is closed to it",
-    Code.FILE_REFUSED: "nothing more of it is submitted: its file is not what it was",
+    Code.NO_CLUSTER: (
+        "tasks of it wait that may go nowhere: each of its clusters is closed to it, drained or too"
+        " small for a task, or they overran their walltime there"
+    ),
+    Code.FILE_REFUSED: "nothing more of it is submitted{why}",
     Code.RESTORED: "the state file was an older one; resume it once you have looked",
     Code.DISPUTED: (
         "the records of {tasks} tasks at {cluster} tell several ends, and none is believed:"
@@ -37,6 +40,7 @@ WORDS = {
     Code.FRAG: "{those} {were} deleted at {cluster}",
     Code.SITE_FAULT: "{those} {were} lost with their hosts at {cluster}",
     Code.PREEMPTED: "{those} lost their places too often, at last at {cluster}",
+    Code.NOT_STARTED: "{those} could not be started anywhere, at last at {cluster}",
     Code.EPILOG_EXIT_ERROR: "its epilogue failed at {cluster}{status}",
     Code.RESUBMIT: "{those} asked too often to run again, at last at {cluster}",
 }
@@ -56,6 +60,7 @@ def text(event: Event) -> str:
         were="was" if is_one else "were",
         status=status,
         host=f", all of them on {event.host}" if event.host else "",
+        why=f": {event.why}" if event.why else "",
         ledger=f"{LEDGER}/c.{event.campaign}",
     )
 

@@ -6,15 +6,12 @@ cluster may get over by itself is tried again with one task, ever more seldom; p
 sinks are the owner's to judge.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.decisions.campaigns.failures import disputed, dropped
 from gridbridge.decisions.campaigns.failures.blacklist import (
-    BARRING,
-    ROOTS,
-    Bar,
     Pair,
     bars,
     happened,
@@ -22,14 +19,14 @@ from gridbridge.decisions.campaigns.failures.blacklist import (
 )
 from gridbridge.decisions.campaigns.failures.book import Book
 from gridbridge.decisions.campaigns.failures.sink import KEPT, sinks
+from gridbridge.decisions.campaigns.failures.stuck import is_stuck
 from gridbridge.model.campaigns.campaign import (
     Attempt,
-    Campaign,
     CampaignState,
     Outcome,
     clusters_of,
 )
-from gridbridge.model.campaigns.events import Code, Kind, Record
+from gridbridge.model.campaigns.events import BARRING, ROOTS, Code, Kind, Record
 from gridbridge.model.campaigns.plan import Again, Seen
 
 BY_ITSELF = frozenset({Outcome.PROGRAM_ERROR, Outcome.SIGNAL})
@@ -47,6 +44,7 @@ CODES = {
     Outcome.CANCELLED: Code.FRAG,
     Outcome.SITE_FAULT: Code.SITE_FAULT,
     Outcome.PREEMPTED: Code.PREEMPTED,
+    Outcome.SETUP_ERROR: Code.NOT_STARTED,
     Outcome.RESUBMIT: Code.RESUBMIT,
     Outcome.RESUBMIT_LAST: Code.RESUBMIT,
 }
@@ -70,7 +68,7 @@ def note(
     _note_clusters(book, seen)
     dropped.note(book, seen)
     disputed.note(book, seen)
-    _note_tasks(book, ended, {(one.campaign, one.task) for one in again}, seen.at)
+    note_tasks(book, ended, {(one.campaign, one.task) for one in again}, seen.at)
     _note_starts(book, ended, seen)
     records = recorded(seen.records, ended)
     every = {(one.campaign, one.cluster): one for one in (*seen.records, *records)}
@@ -89,7 +87,7 @@ def _note_clusters(book: Book, seen: Seen) -> None:
             book.put(opened_now(Kind.CLUSTER, Code.GET_JOBS, 0, name, seen.at))
 
 
-def _note_tasks(
+def note_tasks(
     book: Book, ended: Iterable[tuple[Attempt, str]], again: set[tuple[int, int]], at: datetime
 ) -> None:
     """Tell of tasks that failed for good, together of those that did so alike."""
@@ -101,7 +99,7 @@ def _note_tasks(
             exit_status=one.exit_status,
             first_task=one.task,
         )
-        known = next((each for each in book.open if each.what == fresh.what), fresh)
+        known = book.equal_to(fresh) or fresh
         book.put(replace(known, tasks=known.tasks + 1, last_at=at))
 
 
@@ -169,13 +167,15 @@ def _note_records(book: Book, records: tuple[Record, ...], seen: Seen) -> None:
 
 
 def _note_campaigns(book: Book, seen: Seen, finished: frozenset[int]) -> None:
-    """Tell of a campaign to which every cluster is closed; to an ended one none is."""
-    barred, lasting = bars(book.open, seen.at), {one.number for one in seen.campaigns}
+    """Tell of a campaign of which tasks wait that may go nowhere; of an ended one none does."""
+    barred = bars(book.open, seen.at, seen.failures)
+    lasting = {one.number for one in seen.campaigns}
     for one in seen.campaigns:
         known = book.find(Code.NO_CLUSTER, one.number)
-        if not _is_stuck(one, seen, barred):
+        stuck = is_stuck(one, seen, barred)
+        if stuck is False:
             book.close(known, seen.at)
-        elif not known:
+        elif stuck and not known:
             book.put(opened_now(Kind.CAMPAIGN, Code.NO_CLUSTER, one.number, "", seen.at))
     for event in book.open:
         is_barring = event.code in BARRING and event.code is not Code.SINK
@@ -183,8 +183,3 @@ def _note_campaigns(book: Book, seen: Seen, finished: frozenset[int]) -> None:
             book.close(event, seen.at)
         if event.code in ROOTS and event.campaign not in lasting:
             book.close(event, seen.at)
-
-
-def _is_stuck(campaign: Campaign, seen: Seen, barred: Mapping[Pair, Bar]) -> bool:
-    waits = campaign.state is CampaignState.IN_TREATMENT and seen.waiting.get(campaign.number)
-    return bool(waits) and all((campaign.number, name) in barred for name in campaign.jdl.clusters)

@@ -35,6 +35,11 @@ def moved(since: datetime, leaps: Iterable[Leap]) -> datetime:
     return since + timedelta(seconds=later_s)
 
 
+def ahead(leaps: Iterable[Leap]) -> timedelta:
+    """Return by how much at most a moment looks older than it is."""
+    return timedelta(seconds=sum(one.by_s for one in leaps))
+
+
 def _without(leaps: tuple[Leap, ...], back_s: float) -> tuple[Leap, ...]:
     if not leaps or back_s <= 0:
         return leaps

@@ -5,12 +5,13 @@ submitted the same task for ever (scheduler 3.2, walltime). A task goes on to a 
 failed it as long as there is one.
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.plan import Again, Tried
 from gridbridge.model.campaigns.sections import Failures
 
+NEVER_BEGAN = (Outcome.WIPED, Outcome.MOVED)
 AVOIDED = frozenset({Outcome.SETUP_ERROR, Outcome.WALLTIME, Outcome.SITE_FAULT})
 
 
@@ -20,9 +21,9 @@ def again(now: Tried, earlier: Iterable[Tried], clusters: Set[str], policy: Fail
     A walltime is the same everywhere, so a task that overran it is tried at other clusters alone.
     """
     every = [now, *earlier]
-    if now.outcome is Outcome.WIPED:
-        return True  # it never started
-    if now.outcome is Outcome.WALLTIME and clusters <= _where(every, {Outcome.WALLTIME}):
+    if now.outcome in NEVER_BEGAN:
+        return True
+    if now.outcome is Outcome.WALLTIME and clusters <= _overran(every):
         return False
     times = sum(one.outcome is now.outcome for one in every)
     return times <= _budget(now.outcome, clusters, policy)
@@ -45,6 +46,8 @@ def avoided(now: Tried, earlier: Iterable[Tried], clusters: Set[str]) -> tuple[s
 
     Where each has failed it, that is the last one.
     """
+    if now.outcome is Outcome.MOVED:
+        return (now.cluster,) if clusters - {now.cluster} else ()
     if now.outcome not in AVOIDED:
         return ()
     failed = _where([now, *earlier], AVOIDED) & clusters
@@ -53,17 +56,38 @@ def avoided(now: Tried, earlier: Iterable[Tried], clusters: Set[str]) -> tuple[s
     return tuple(sorted(failed)) if clusters - failed else ()
 
 
+def never(every: Iterable[Tried], clusters: Set[str]) -> tuple[str, ...]:
+    """Return the clusters at which a task overran its walltime: it would do so again.
+
+    Never all of them: a task that runs again has to run somewhere.
+    """
+    overran = _overran(every) & clusters
+    return () if clusters <= overran else tuple(sorted(overran))
+
+
+def failed_at(tried: Iterable[Tried]) -> dict[int, tuple[str, ...]]:
+    """Return the clusters that failed tasks of a campaign: a copy would fare no better there."""
+    by_task: dict[int, set[str]] = {}
+    for one in tried:
+        if one.outcome in AVOIDED or one.is_overrun:
+            by_task.setdefault(one.task, set()).add(one.cluster)
+    return {task: tuple(sorted(names)) for task, names in by_task.items()}
+
+
 def to_run_again(
-    ended: Iterable[Tried],
+    ended: Sequence[Tried],
     earlier: Iterable[Tried],
     clusters: Mapping[int, Set[str]],
     policy: Failures,
 ) -> tuple[Again, ...]:
     """Return which attempts are followed by another, of the campaigns that have clusters here."""
-    before: dict[tuple[int, int], list[Tried]] = {}
-    for one in earlier:
-        before.setdefault((one.campaign, one.task), []).append(one)
-    with_others = ((one, before.get((one.campaign, one.task), [])) for one in ended)
+    every: dict[tuple[int, int], list[Tried]] = {}
+    for one in (*earlier, *ended):
+        every.setdefault((one.campaign, one.task), []).append(one)
+    with_others = (
+        (one, [each for each in every[one.campaign, one.task] if each.attempt != one.attempt])
+        for one in ended
+    )
     return tuple(
         Again(
             campaign=one.campaign,
@@ -71,6 +95,7 @@ def to_run_again(
             attempt=one.attempt,
             outcome=one.outcome,
             avoid=avoided(one, others, clusters[one.campaign]),
+            never=never((one, *others), clusters[one.campaign]),
         )
         for one, others in with_others
         if one.campaign in clusters and again(one, others, clusters[one.campaign], policy)
@@ -79,3 +104,7 @@ def to_run_again(
 
 def _where(tried: Iterable[Tried], outcomes: Set[Outcome]) -> Set[str]:
     return {one.cluster for one in tried if one.outcome in outcomes}
+
+
+def _overran(tried: Iterable[Tried]) -> set[str]:
+    return {one.cluster for one in tried if one.outcome is Outcome.WALLTIME or one.is_overrun}

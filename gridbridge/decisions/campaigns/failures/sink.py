@@ -14,6 +14,7 @@ LEAST = 5  # successes there
 LEAST_ELSEWHERE = 3  # successes at the campaign's other clusters
 SHARE = 0.1  # of the median elsewhere
 SHORT_S = 5.0
+NOTHING_S = 0.5  # times are whole seconds: 0 may be as much
 KEPT = 32  # durations of a campaign at a cluster
 
 
@@ -43,5 +44,5 @@ def is_sink(one: Record, others: Iterable[Record]) -> bool:
     elsewhere = [seconds for other in others for seconds in other.durations_s]
     if one.is_trusted or len(one.durations_s) < LEAST or len(elsewhere) < LEAST_ELSEWHERE:
         return False
-    usual_s = median(one.durations_s)
+    usual_s = max(NOTHING_S, median(one.durations_s))
     return usual_s < SHORT_S and usual_s < SHARE * median(elsewhere)

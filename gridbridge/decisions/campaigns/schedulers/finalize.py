@@ -21,7 +21,7 @@ def copies(end: End) -> tuple[Copies, ...]:
     """Return which tasks get a copy where, those that have run longest first.
 
     A task gets one in a cycle, and another one only when the first has run too long as well. No
-    cluster gets a second attempt of a task while it has one.
+    cluster gets a second attempt of a task while it has one, or once it has failed one.
     """
     beyond_s = usual_most_s(end.durations_s)
     free = dict(end.free)
@@ -57,7 +57,7 @@ def usual_most_s(durations_s: Sequence[float]) -> float | None:
 
 
 def _late(end: End, beyond_s: float) -> Iterable[tuple[int, frozenset[str]]]:
-    """Return the tasks that get a copy if there is room, with the clusters where they live."""
+    """Return the tasks that get a copy if there is room, with the clusters where none goes."""
     of_task: dict[int, list[Live]] = {}
     for one in end.live:
         of_task.setdefault(one.task, []).append(one)
@@ -68,6 +68,6 @@ def _late(end: End, beyond_s: float) -> Iterable[tuple[int, frozenset[str]]]:
         if elapsed_s > beyond_s and end.made.get(task, 0) < end.limits.copies
     )
     return [
-        (task, frozenset(one.cluster for one in of_task[task]))
+        (task, frozenset(one.cluster for one in of_task[task]).union(end.failed_at.get(task, ())))
         for task in sorted(late, key=lambda task: (-youngest[task], task))
     ]

@@ -1,7 +1,7 @@
 """What a campaign scheduler is asked, and what it may look at."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from gridbridge.model.campaigns.campaign import Campaign
@@ -55,6 +55,7 @@ class End:
     live: Sequence[Live]  # of each task all attempts, or none
     made: Mapping[int, int]  # copies that tasks have had
     limits: Finalize
+    failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)  # clusters, by task
 
 
 class Finalizer(Protocol):

@@ -23,8 +23,9 @@ class Order:
 def buy(need: Need, tasks: int, order: Order, offers: Sequence[Offer], ground: Ground) -> int:
     """Add nodes for tasks that fit nowhere, and return how many of them have no place even so.
 
-    Pools of the highest priority come first, then those with the lowest price of a slot, then those
-    whose nodes nobody takes back, then those of which the least stays unused.
+    Hosts on standby come before all pools, in the order of waking. Of pools those of the highest
+    priority come first, then those with the lowest price of a slot, then those whose nodes nobody
+    takes back, then those of which the least stays unused.
     """
     fit = [one for one in offers if pieces_in(need, one.room, ground)]
     fit.sort(key=lambda one: _rank(one, need, tasks, ground))
@@ -36,8 +37,10 @@ def buy(need: Need, tasks: int, order: Order, offers: Sequence[Offer], ground: G
 
 
 def _rank(offer: Offer, need: Need, tasks: int, ground: Ground) -> tuple[object, ...]:
+    if offer.hosts:
+        return False, offer.name
     unused, pool = waste(need, tasks, offer, ground), offer.pool
-    return -pool.priority, offer.slot_price, pool.spot, unused, offer.name
+    return True, -pool.priority, offer.slot_price, pool.spot, unused, offer.name
 
 
 def _from(offer: Offer, need: Need, tasks: int, order: Order, ground: Ground) -> int:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
 from fnmatch import fnmatchcase
 
-from gridbridge.decisions.elastic.counting import why_unable
+from gridbridge.decisions.elastic.counting import able_since, elapsed_s, why_unable
 from gridbridge.decisions.elastic.demand.needs import Need, need_of, number
 from gridbridge.decisions.elastic.demand.standing import is_left_out
 from gridbridge.model.elastic.cell import Waiting
@@ -125,6 +124,5 @@ def _all_left_out(asked: Iterable[str], seen: Situation) -> bool:
 
 def _waited_s(row: Waiting, seen: Situation) -> float:
     """Return for how long the first of them could start: as seen, or since it was submitted."""
-    since = {seen.eligible_since.get(job, row.oldest_since) for job in row.jobs}
-    known: set[datetime] = {one for one in since if one is not None}
-    return max(0.0, (seen.now - min(known)).total_seconds()) if known else 0.0
+    since = able_since(row, seen)
+    return max(0.0, elapsed_s(since, seen.now)) if since else 0.0

@@ -1,20 +1,22 @@
 """What a round does by policy demand: it adds nodes, or removes some, or does nothing."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gridbridge.decisions.elastic.counting import elapsed_s, nodes_of
 from gridbridge.decisions.elastic.demand import ends
+from gridbridge.decisions.elastic.demand.asleep import resting_offers, woken
 from gridbridge.decisions.elastic.demand.buying import Order, buy
 from gridbridge.decisions.elastic.demand.claims import Claim, claims
 from gridbridge.decisions.elastic.demand.hours import bounds_at
 from gridbridge.decisions.elastic.demand.impossible import lacking
-from gridbridge.decisions.elastic.demand.keeping import is_broken, preference, shrunk
+from gridbridge.decisions.elastic.demand.keeping import preference, shrunk
 from gridbridge.decisions.elastic.demand.needs import Need
 from gridbridge.decisions.elastic.demand.placing import place
 from gridbridge.decisions.elastic.demand.pools import AS_USUAL, Offer, offers, purse
 from gridbridge.decisions.elastic.demand.rooms import Blocks, Ground
 from gridbridge.decisions.elastic.demand.standing import (
+    away,
     coming,
     ground_of,
     instances_of,
@@ -22,14 +24,12 @@ from gridbridge.decisions.elastic.demand.standing import (
     patterns_of,
     standing,
     usual_room,
+    whole_rooms,
     widest,
 )
-from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.decisions.elastic.readiness import counted, is_unready
 from gridbridge.model.elastic.plan import Figures, Plan, Refused, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
-
-UNREADY_PART, UNREADY_HOSTS = 0.45, 3  # as Kubernetes' autoscaler: more of both, and it stops
-NOT_COUNTED = (NodeState.STANDBY, NodeState.DRAINING, NodeState.REMOVING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +66,16 @@ def decide(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, 
     scene = _scene(seen, rules, demand, pools)
     wanted, refused = claims(seen, widest(seen.cell, [one.room for one in scene.offers]))
     figures = _figures(scene, wanted)
-    plan = Plan(verdict=Verdict.NO_NEED, figures=figures, refused=refused)
+    wake = None if seen.standby is None else ()
+    plan = Plan(verdict=Verdict.NO_NEED, figures=figures, refused=refused, wake=wake)
     if not rules.max_nodes:
         return replace(plan, verdict=Verdict.NO_MAXIMUM)
-    if figures.unready > UNREADY_HOSTS and figures.unready > UNREADY_PART * figures.hosts:
+    if is_unready(seen):
         return replace(plan, verdict=Verdict.UNREADY)
     packed = _packed(scene, wanted)
     plan = replace(plan, figures=replace(figures, fit=packed.fit))
     grown = _grown(plan, scene, packed, wanted)
-    if grown.add or grown.verdict is Verdict.BELOW_MINIMUM:
+    if grown.add or grown.wake or grown.verdict is Verdict.BELOW_MINIMUM:
         return grown
     return shrunk(grown, seen, demand, scene.least, packed.blocks, scene.order)
 
@@ -89,6 +90,8 @@ def _scene(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, 
     if usual is not None:
         rooms.setdefault(AS_USUAL, usual)
     there = standing(seen, ground, patterns, tuple(reversed(order)))
+    poolless = (one.name for one in seen.nodes if one.state.is_coming and one.pool not in rooms)
+    own = whole_rooms(seen, (*poolless, *(seen.standby or ())), ground, patterns)
     least, most = bounds_at(rules, demand, seen.local_now)
     return Scene(
         seen=seen,
@@ -96,8 +99,8 @@ def _scene(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, 
         demand=demand,
         pools=pools,
         ground=ground,
-        offers=found,
-        rooms=(*there, *coming(seen, rooms, demand.boot_timeout_s)),
+        offers=(*resting_offers(seen, own), *found),
+        rooms=(*there, *coming(seen, rooms, own, demand.boot_timeout_s)),
         order=order,
         least=least,
         most=most,
@@ -108,10 +111,11 @@ def _figures(scene: Scene, wanted: Sequence[Claim]) -> Figures:
     seen = scene.seen
     nodes, by_host = nodes_of(seen), instances_of(seen)
     usable = [one for some in by_host.values() for one in some if one.is_usable]
-    counted = _counted(seen, by_host)
+    hosts, unready = counted(seen)
     return Figures(
         nodes=len(nodes),
         running=sum(not one.state.is_coming for one in nodes),
+        failed=sum(one.is_left_over for one in nodes),
         jobs=sum(len(one.jobs) for one in wanted),
         wanted=sum(one.slots for one in wanted),
         free=sum(one.free for one in usable),
@@ -123,21 +127,10 @@ def _figures(scene: Scene, wanted: Sequence[Claim]) -> Figures:
         coming=sum(is_expected(one, seen, scene.demand.boot_timeout_s) for one in seen.nodes),
         most=scene.most,
         least=scene.least,
-        hosts=len(counted),
-        unready=sum(is_broken(by_host[name]) for name in counted),
+        hosts=hosts,
+        unready=unready,
         boot_s=min((one.pool.boot_s for one in scene.offers), default=0.0),
     )
-
-
-def _counted(seen: Situation, by_host: Iterable[str]) -> list[str]:
-    """Return the hosts that should be ready: those that come or go are not."""
-    states = {one.name.partition(".")[0]: one.state for one in seen.nodes}
-    known = ((name, states.get(name.partition(".")[0])) for name in by_host)
-    return [
-        name
-        for name, state in known
-        if state is None or not (state.is_coming or state in NOT_COUNTED)
-    ]
 
 
 def _packed(scene: Scene, wanted: Sequence[Claim]) -> Packed:
@@ -176,7 +169,7 @@ def _size(need: Need) -> tuple[object, ...]:
 
 def _grown(plan: Plan, scene: Scene, packed: Packed, wanted: Sequence[Claim]) -> Plan:
     """Return the plan with the nodes to add, or with what is said of none."""
-    short = scene.least - plan.figures.nodes
+    short = scene.least - plan.figures.useful
     if not packed.left and not packed.buffer and short <= 0:
         return replace(plan, verdict=Verdict.ALL_FIT if wanted else Verdict.NO_NEED)
     since = plan.figures.unchanged_s
@@ -202,9 +195,10 @@ def _patient(
             told = replace(figures, backlog_s=backlog)
             return replace(plan, verdict=Verdict.SOON, figures=told), []
     rest = list[tuple[Claim, int]]()
-    there = ends.Elsewhere(scene.seen.elsewhere, scene.seen.elsewhere_free)
+    there = _elsewhere(scene)
     for claim, tasks in ripe:
-        found = there.sooner(claim, figures.boot_s)
+        late_s = claim.waited_s - demand.wait_s - scene.rules.interval_s
+        found = there.sooner(claim, figures.boot_s, late_s)
         taken = there.take(found[0], claim, tasks) if found else 0
         if taken < tasks:
             rest.append((claim, tasks - taken))
@@ -212,6 +206,12 @@ def _patient(
             figures = replace(figures, elsewhere=found[0], elsewhere_s=found[1])
     verdict = Verdict.ELSEWHERE if ripe and not rest else plan.verdict
     return replace(plan, figures=figures, verdict=verdict), rest
+
+
+def _elsewhere(scene: Scene) -> ends.Elsewhere:
+    seen = scene.seen
+    rooms = away(seen, scene.ground, patterns_of(one.shape for one in seen.cell.waiting))
+    return ends.Elsewhere(seen.elsewhere, seen.elsewhere_free, rooms, scene.ground)
 
 
 def _could_run(need: Need, scene: Scene) -> bool:
@@ -251,7 +251,10 @@ def _first(plan: Plan, scene: Scene, ripe: list[tuple[Claim, int]], short: int) 
 
 
 def _told(plan: Plan, scene: Scene, order: Order, short: int) -> Plan:
-    """Return the plan of an order: a round adds nodes of one pool, the next one of another."""
+    """Return the plan of an order: a round adds nodes of one pool, the next one of another.
+
+    Hosts on standby come first, and a round that wakes some adds none.
+    """
     pool = next(iter(order.bought), None)
     bought = order.bought.get(pool, []) if pool is not None else []
     if sum(map(len, order.bought.values())) < short:
@@ -259,6 +262,8 @@ def _told(plan: Plan, scene: Scene, order: Order, short: int) -> Plan:
     if pool is None:
         verdict = order.hindrances[0] if order.hindrances else Verdict.NO_NODE
         return replace(plan, verdict=verdict if plan.verdict is Verdict.NO_NEED else plan.verdict)
+    if wake := woken(scene.seen, order.bought, scene.offers):
+        return replace(plan, verdict=Verdict.MORE_WANTED, wake=wake)
     price = next(one.price for one in scene.offers if one.name == pool)
     return replace(
         plan,
@@ -277,6 +282,8 @@ def _minimum(plan: Plan, scene: Scene, short: int) -> Plan:
     )
     for offer in scene.offers:
         number = min(short, offer.most, limits.for_price(offer.price)[0])
+        if number > 0 and offer.hosts:
+            return replace(plan, verdict=Verdict.BELOW_MINIMUM, wake=offer.hosts[:number])
         if number > 0:
             figures = replace(plan.figures, price=offer.price)
             return replace(

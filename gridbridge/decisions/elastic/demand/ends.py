@@ -1,9 +1,11 @@
 """When what waits would be done without new nodes: here, or at another cluster."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Iterable, Mapping
 
 from gridbridge.decisions.elastic.demand.claims import Claim
+from gridbridge.decisions.elastic.demand.rooms import Ground, Room, pieces_in
+
+SCHEDULER_S = 15.0  # how often Grid Engine looks for places, by default (sched_conf(5))
 
 
 def backlog_s(
@@ -26,22 +28,41 @@ def backlog_s(
 class Elsewhere:
     """Transfer queues, how soon each starts a task, and how many slots it can fill."""
 
-    def __init__(self, waits_s: Mapping[str, float], free: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        waits_s: Mapping[str, float],
+        free: Mapping[str, int],
+        rooms: Mapping[str, tuple[Room, ...]],
+        ground: Ground,
+    ) -> None:
         self._waits_s = waits_s
         self._free = dict(free)  # of those that tell
+        self._rooms = rooms  # as if nothing ran in the queues
+        self._ground = ground
 
-    def sooner(self, claim: Claim, boot_s: float) -> tuple[str, float] | None:
-        """Return the queue that starts a task the soonest, if sooner than a new node would."""
+    def sooner(self, claim: Claim, boot_s: float, late_s: float) -> tuple[str, float] | None:
+        """Return the queue that starts a task the soonest, if sooner than a new node would.
+
+        `late_s` is for how long the task could have made the cluster grow: a queue that should have
+        started it by then is no choice.
+        """
         each = _slots(claim)
         open_to = {
             name: wait_s
             for name, wait_s in self._waits_s.items()
-            if _is_asked(claim, name) and self._free.get(name, each) >= each
+            if late_s <= wait_s + 2 * SCHEDULER_S
+            and self._free.get(name, each) >= each
+            and self._takes(claim, name)
         }
         if not open_to:
             return None
         name = min(open_to, key=lambda one: (open_to[one], one))
         return (name, open_to[name]) if open_to[name] < boot_s else None
+
+    def _takes(self, claim: Claim, queue: str) -> bool:
+        """Say whether a queue would run such a task, as any other queue is asked."""
+        need, rooms = claim.need, self._rooms.get(queue, ())
+        return sum(pieces_in(need, room, self._ground) for room in rooms) >= need.pieces
 
     def take(self, queue: str, claim: Claim, tasks: int) -> int:
         """Return how many of these tasks a queue can start, and count their slots as taken."""
@@ -54,8 +75,3 @@ class Elsewhere:
 
 def _slots(claim: Claim) -> int:
     return max(1, claim.need.slots * claim.need.pieces)
-
-
-def _is_asked(claim: Claim, queue: str) -> bool:
-    asked: Sequence[str] = claim.need.queues
-    return not asked or any(fnmatchcase(queue, one.partition("@")[0]) for one in asked)

@@ -1,5 +1,6 @@
 """What holds at this hour: a pool's price, and how many nodes there may be."""
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
@@ -14,6 +15,11 @@ def price_at(pool: Pool, local: datetime) -> float:
         if _holds(hours, local.hour, 24):
             return float(price)
     return pool.price
+
+
+def hourly(of_nodes: Iterable[str], pools: Mapping[str, Pool], local: datetime) -> float:
+    """Return what nodes of these pools cost an hour together; pools that nobody knows are left."""
+    return sum(price_at(pools[name], local) for name in of_nodes if name in pools)
 
 
 def bounds_at(rules: Balance, demand: Demand, local: datetime) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from datetime import datetime
 from gridbridge.decisions.elastic.demand.hours import price_at
 from gridbridge.decisions.elastic.demand.rooms import Blocks
 from gridbridge.decisions.elastic.demand.standing import instances_of, is_busy
+from gridbridge.decisions.elastic.removal import lasting
 from gridbridge.model.elastic.cell import Instance
 from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
 from gridbridge.model.elastic.plan import Plan, Refusal, Refused, Situation, Verdict
@@ -71,11 +72,11 @@ def shrunk(
     since = plan.figures.unchanged_s
     if since is not None and since < demand.shrink_pause_s:
         return plan
-    by_host, nodes = _by_node(seen), {one.name: one for one in seen.nodes}
+    by_host, nodes = _by_node(seen), {one.name: one for one in seen.nodes if one.state.is_there}
     needed = {name for room, names in packed for name in names if room.is_used}
-    spare = plan.figures.nodes - least
+    spare = plan.figures.useful - least
     refused, idle = list[Refused](), list[str]()
-    for node in (nodes[name] for name in order if nodes[name].state.is_there):
+    for node in (nodes[name] for name in dict.fromkeys(order) if name in nodes):
         cause = next(_hindrances(node, seen, demand, by_host.get(node.name), needed), None)
         if cause is None and len(idle) >= spare:
             cause = Refused(host=node.name, cause=Refusal.AT_MINIMUM, wanted=str(least))
@@ -95,10 +96,7 @@ def _hindrances(
     needed: set[str],
 ) -> Iterator[Refused]:
     """Give what keeps a node from being removed."""
-    if is_same_host(node.name, seen.master):
-        yield Refused(host=node.name, cause=Refusal.MASTER)
-    if node.is_kept:
-        yield Refused(host=node.name, cause=Refusal.KEPT)
+    yield from lasting(node, seen)
     if node.state is not NodeState.READY:
         yield Refused(host=node.name, cause=Refusal.NOT_READY)
     if instances is None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
-from gridbridge.decisions.elastic.demand.hours import price_at
+from gridbridge.decisions.elastic.demand.hours import hourly, price_at
 from gridbridge.decisions.elastic.demand.needs import Need
 from gridbridge.decisions.elastic.demand.rooms import Ground, Part, Room, amounts_of, pieces_in
 from gridbridge.decisions.elastic.demand.standing import environments_of, tags_of
@@ -12,6 +13,7 @@ from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 
+HOUR_S = 3600.0
 AS_USUAL = ""  # the pool of a cluster that has none: its nodes are as those that are there
 
 
@@ -26,6 +28,7 @@ class Offer:
     most: int  # nodes that it may still give
     hindrance: Verdict | None = None  # why that is none
     groups: Mapping[str, int] = field(default_factory=dict)  # nodes in each that is there
+    hosts: tuple[str, ...] = ()  # on standby, which are woken, and no node is made
 
     @property
     def slot_price(self) -> float:
@@ -70,7 +73,7 @@ def _offer(
     patterns: frozenset[str],
     demand: Demand,
 ) -> Offer:
-    own = [one for one in seen.nodes if one.pool == name and one.state.is_there]
+    own = [one for one in seen.nodes if one.pool == name and one.counts]
     groups = dict[str, int]()
     for one in own:
         groups[one.group] = groups.get(one.group, 0) + 1
@@ -91,13 +94,18 @@ def _most(
 ) -> tuple[int, Verdict | None]:
     """Return how many nodes a pool may still give, and why it is none."""
     failed = seen.failed.get(name)
-    if failed is not None and 0 <= (seen.now - failed).total_seconds() < demand.retry_s:
+    if failed is not None and is_left_out(failed, seen.now, demand.retry_s):
         return 0, Verdict.NO_CAPACITY
     most = pool.limit - len(own) if pool.limit else UNLIMITED
     if most <= 0:
         return 0, Verdict.POOL_FULL
     allowed = pool.quota // pool.slots - len(own) if pool.quota else UNLIMITED
     return (min(most, allowed), None) if allowed > 0 else (0, Verdict.OVER_QUOTA)
+
+
+def is_left_out(failed: datetime, now: datetime, retry_s: float) -> bool:
+    """Say whether a pool that failed then gives nothing now; one that fails now never does."""
+    return failed == now or 0 <= (now - failed).total_seconds() < retry_s
 
 
 def room_of(pool: Pool, ground: Ground, patterns: frozenset[str]) -> Room:
@@ -158,21 +166,27 @@ class Purse:
     booting: int
     hour: float | None  # what may be spent more an hour; None: there is no limit
     month: float | None
+    unit_s: float = HOUR_S  # what is paid for at once
 
     def for_price(self, price: float) -> tuple[int, Verdict]:
         """Return how many nodes of a price may be added, and what would be said of none.
 
-        Of a month's budget an hour of each new node has to be left.
+        Of a month's budget an hour of each new node has to be left, or the unit that is paid for.
         """
         if self.nodes <= 0:
             return 0, Verdict.FULL
         if self.booting <= 0:
             return 0, Verdict.ENOUGH_BOOTING
-        known = [one for one in (self.hour, self.month) if one is not None]
+        known = [one for one in (self.hour, self._hourly_left) if one is not None]
         if not known or price <= 0:
             return min(self.nodes, self.booting), Verdict.FULL
         affordable = max(0, int(min(known) / price + 1e-9))
         return min(self.nodes, self.booting, affordable), Verdict.OVER_BUDGET
+
+    @property
+    def _hourly_left(self) -> float | None:
+        """What is left of the month, for an hour of it or the longer unit."""
+        return None if self.month is None else self.month / max(1.0, self.unit_s / HOUR_S)
 
     def after(self, nodes: int, price: float) -> "Purse":
         """Return what is left when nodes were bought."""
@@ -182,7 +196,9 @@ class Purse:
             nodes=self.nodes - nodes,
             booting=self.booting - nodes,
             hour=None if self.hour is None else self.hour - cost,
-            month=None if self.month is None else self.month - cost,
+            month=None
+            if self.month is None
+            else self.month - cost * max(1.0, self.unit_s / HOUR_S),
         )
 
 
@@ -195,14 +211,14 @@ def purse(
     nodes: int,
 ) -> Purse:
     """Return what may be added, by limits and by what is paid already."""
-    present = [one for one in seen.nodes if one.state.is_there and one.pool in pools]
-    hourly = sum(price_at(pools[one.pool], seen.local_now) for one in present)
+    paid = hourly((one.pool for one in seen.nodes if one.counts), pools, seen.local_now)
     on_way = sum(one.state.is_coming for one in seen.nodes)
     room = most - nodes
     at_once = demand.add_at_once or room
     return Purse(
         nodes=min(room, at_once),
         booting=demand.max_booting - on_way if demand.max_booting else UNLIMITED,
-        hour=demand.budget_hour - hourly if demand.budget_hour else None,
+        hour=demand.budget_hour - paid if demand.budget_hour else None,
         month=demand.budget_month - seen.spent if demand.budget_month else None,
+        unit_s=demand.billing_s,
     )

@@ -93,22 +93,40 @@ def standing(
     return merged(block for _, block in found)
 
 
+def away(seen: Situation, ground: Ground, patterns: frozenset[str]) -> dict[str, tuple[Room, ...]]:
+    """Return what transfer queues that tell when they start a task have where nothing runs."""
+    hosts = {one.name: one for one in seen.cell.hosts}
+    found = dict[str, tuple[Room, ...]]()
+    for one in seen.cell.instances:
+        if one.queue in seen.elsewhere:
+            host, empty = hosts.get(one.host, Host(name=one.host)), replace(one, used=0, reserved=0)
+            room = _room(host, [empty], ground, patterns)
+            found[one.queue] = (*found.get(one.queue, ()), room)
+    return found
+
+
 def _room(
-    host: Host, instances: Sequence[Instance], ground: Ground, patterns: frozenset[str]
+    host: Host,
+    instances: Sequence[Instance],
+    ground: Ground,
+    patterns: frozenset[str],
+    *,
+    is_whole: bool = False,
 ) -> Room:
     groups = (
         ground.layout.groups_of(host.name) if _asks_groups(ground.layout, patterns) else frozenset()
     )
     is_taken = any(one.is_taken for one in instances)
+    free = {one.queue: one.total if is_whole else one.free for one in instances}
     return Room(
         parts=tuple(
             Part(
                 queue=one.queue,
-                free=0 if is_taken else one.free,
+                free=0 if is_taken else free[one.queue],
                 environments=environments_of(one.queue, host.name, groups, ground.layout),
             )
             for one in instances
-            if one.free
+            if free[one.queue]
         ),
         amounts=amounts_of(host.left),
         values=host.values,
@@ -176,11 +194,39 @@ def _most(hosts: Iterable[Host]) -> tuple[tuple[str, float], ...]:
     return tuple(sorted(found.items()))
 
 
-def coming(seen: Situation, rooms: Mapping[str, Room], timeout_s: float) -> Blocks:
-    """Return the rooms of nodes on their way, as those of their pools; late ones are left out."""
+def whole_rooms(
+    seen: Situation, names: Iterable[str], ground: Ground, patterns: frozenset[str]
+) -> Mapping[str, Room]:
+    """Return the rooms of hosts that take nothing yet, as they are once they do.
+
+    Those on which the cell lists no queue are left out.
+    """
+    wanted = list(names)
+    if not wanted:
+        return {}
+    by_host = instances_of(seen)
+    short = {one.partition(".")[0]: one for one in by_host}
+    hosts = {one.name: one for one in seen.cell.hosts}
+    found = dict[str, Room]()
+    for name in wanted:
+        host = name if name in by_host else short.get(name.partition(".")[0], "")
+        if host and is_same_host(host, name):
+            own = hosts.get(host, Host(name=host))
+            room = _room(own, by_host[host], ground, patterns, is_whole=True)
+            found[name] = replace(room, is_new=True)
+    return {name: room for name, room in found.items() if room.parts}
+
+
+def coming(
+    seen: Situation, rooms: Mapping[str, Room], own: Mapping[str, Room], timeout_s: float
+) -> Blocks:
+    """Return the rooms of nodes on their way, as those of their pools; late ones are left out.
+
+    A host of the site's own has no pool, but a room of its own.
+    """
     found = list[Block]()
     for node in seen.nodes:
-        room = rooms.get(node.pool)
+        room = rooms.get(node.pool) or own.get(node.name)
         if room is not None and is_expected(node, seen, timeout_s):
             found.append((replace(room, group=node.group, is_new=True), (node.name,)))
     return merged(found)

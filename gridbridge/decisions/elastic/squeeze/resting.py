@@ -13,7 +13,7 @@ from gridbridge.decisions.elastic.demand.needs import number
 from gridbridge.decisions.elastic.demand.rooms import amounts_of
 from gridbridge.decisions.elastic.demand.standing import instances_of
 from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
-from gridbridge.model.elastic.plan import Plan, Situation, Verdict
+from gridbridge.model.elastic.plan import Plan, Refusal, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Restriction, Squeeze
 from gridbridge.model.elastic.standby import (
     STANDBY,
@@ -24,7 +24,8 @@ from gridbridge.model.elastic.standby import (
 )
 
 BARRED = (Verdict.NO_MAXIMUM, Verdict.UNREADY)
-MAY_SHRINK = (Verdict.NO_NEED, Verdict.ALL_FIT, Verdict.SPARE)
+MAY_SHRINK = (Verdict.NO_NEED, Verdict.ALL_FIT, Verdict.SPARE, Verdict.IDLE, Verdict.NONE_IDLE)
+BRIEF = (Refusal.IDLE_BRIEFLY, Refusal.HOUR_IS_PAID)  # idle, and not given back yet
 LAST = "auto"  # of hosts on standby these are woken last: nobody gave them an order
 
 
@@ -45,7 +46,8 @@ def rest(
     """Return what a squeeze makes of a round's plan: the policy decides whether, this which.
 
     It holds that not both of off and on have hosts, that the target reserve remains of the hosts
-    that go on working, and that min_nodes <= nodes <= max_nodes.
+    that go on working, and that min_nodes <= nodes <= max_nodes
+    (by the schedule, where the policy goes by one).
     """
     known = marks or Marks()
     hosts = working(seen, rules, known)
@@ -58,7 +60,7 @@ def rest(
     )
     if plan.verdict in BARRED or not rules.max_nodes:
         return _with(told, Cause.BARRED)
-    if plan.add or not is_enough(hosts, squeeze.minimal_reserve, squeeze):
+    if plan.add or plan.wake or not is_enough(hosts, squeeze.minimal_reserve, squeeze):
         return _woken(told, seen, plan, rules, squeeze, known, hosts)
     if plan.verdict not in MAY_SHRINK:
         return told
@@ -134,11 +136,18 @@ def _woken(
     marks: Marks,
     hosts: tuple[Working, ...],
 ) -> Rest:
-    """Wake hosts in the order of their tags, as few as waiting tasks or the reserve want."""
+    """Wake those that waiting tasks want, and then in the order of their tags.
+
+    As few as the reserve wants, or as the policy adds where it does not say which.
+    """
     asleep = standby(seen.nodes, marks)
+    wanted = [one.name for one in asleep if plan.wake is None or one.name in plan.wake]
+    count = plan.add if plan.wake is None else len(wanted)
+    asleep = tuple(sorted(asleep, key=lambda one: one.name not in wanted))
     if not asleep:
         return _with(told, Cause.NO_STANDBY)
-    room = rules.max_nodes - len(nodes_of(seen))
+    most = rules.max_nodes if plan.figures.most is None else plan.figures.most
+    room = most - len(nodes_of(seen))
     if room <= 0:
         return _with(told, Cause.FULL)
     usual = max((one.free + sum(one.tasks) for one in hosts), default=squeeze.standard_slots)
@@ -146,11 +155,13 @@ def _woken(
     coming = sum(one.state.is_coming for one in seen.nodes)
     tried.extend(_fresh("", usual) for _ in range(coming))
     for node in asleep[:room]:
-        if len(on) >= plan.add and is_enough(tried, squeeze.minimal_reserve, squeeze):
+        if len(on) >= count and is_enough(tried, squeeze.minimal_reserve, squeeze):
             break
         on.append(node.name)
         tried.append(_fresh(node.name, usual))
-    return _with(told, Cause.ASKED if plan.add else Cause.LACKING, on=tuple(on))
+    if not on:
+        return told
+    return _with(told, Cause.ASKED if count else Cause.LACKING, on=tuple(on))
 
 
 def _fresh(name: str, slots: int) -> Working:
@@ -165,7 +176,9 @@ def standby(nodes: Iterable[Node], marks: Marks) -> tuple[Node, ...]:
     asleep = [
         (order, at, node)
         for at, node in enumerate(nodes)
-        if node.state is NodeState.STANDBY and (order := _order(tags_of(node.name, marks)))
+        if node.state is NodeState.STANDBY
+        and not node.is_drained
+        and (order := _order(tags_of(node.name, marks)))
     ]
     return tuple(node for _, _, node in sorted(asleep, key=lambda one: one[:2]))
 
@@ -193,7 +206,8 @@ def _rested(
     hosts: tuple[Working, ...],
 ) -> Rest:
     """Put hosts to rest, those with the fewest tasks first, as long as the target remains."""
-    spare = len(nodes_of(seen)) - rules.min_nodes
+    least = rules.min_nodes if plan.figures.least is None else plan.figures.least
+    spare = sum(not one.is_left_over for one in nodes_of(seen)) - least
     off, moved = tuple[str, ...](), tuple[Moved, ...]()
     for host in reversed(_candidates(seen, plan, squeeze, hosts)):
         if len(off) >= spare:
@@ -217,8 +231,10 @@ def _candidates(
 ) -> list[Working]:
     """Return the hosts that may rest, those with the most tasks first.
 
-    The master and kept nodes never are. Idle ones are those that the policy gives back.
+    The master and kept nodes never are. Idle ones are those that the policy gives back; while one
+    has only just become idle no host with tasks is freed in its place.
     """
+    has_new_idle = any(one.cause in BRIEF for one in plan.refused)
     own = {
         host.name: node
         for node in seen.nodes
@@ -230,9 +246,9 @@ def _candidates(
         for host in hosts
         if (node := own.get(host.name))
         and node.state is NodeState.READY
-        and not node.is_kept
+        and not (node.is_kept or node.is_unreachable)
         and not is_same_host(host.name, seen.master)
-        and (host.tasks or node.name in plan.remove)
+        and (node.name in plan.remove or (host.tasks and not has_new_idle))
         and _may_leave(host, squeeze)
     ]
     return sorted(fit, key=lambda host: -len(host.tasks))

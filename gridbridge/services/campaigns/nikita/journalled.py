@@ -9,7 +9,8 @@ from gridbridge.decisions.campaigns import flood as rules
 from gridbridge.decisions.campaigns.making_way.contests import same
 from gridbridge.model.campaigns.making_way.contest import Contest
 from gridbridge.model.campaigns.wiping import Listed, Wiping
-from gridbridge.services.journal import Entry, decode, encode, telling
+from gridbridge.services.encoding import decode, encode
+from gridbridge.services.journal import Entry, telling
 
 PROGRAM = "nikita"
 

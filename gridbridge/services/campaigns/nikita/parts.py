@@ -1,6 +1,6 @@
 """What clusters list of campaigns' arrays, as nikita looks at it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import groupby
 
@@ -11,6 +11,8 @@ from gridbridge.model.campaigns.wiping import Leap, Mark, Part, WipedFor
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.state.database.marks import Marked
 
+THOUGH_HELD = (WipedFor.MOVED, WipedFor.UNWANTED)  # a hold of ours, or of who cancelled them
+
 
 def parts(
     arrays: Iterable[Array],
@@ -18,10 +20,12 @@ def parts(
     campaigns: Mapping[int, Campaign],
     marks: Marked,
     leaps: Iterable[Leap] = (),
+    steps: Container[tuple[int, int]] = (),
 ) -> Iterator[Part]:
     """Give the tasks that wait or run at clusters that answered; those being deleted are left.
 
-    Their ages are right though this host's clock leapt.
+    So are prologues and epilogues, `steps`, that wait: each has one cluster where it may run. Their
+    ages are right though this host's clock leapt.
     """
     every = tuple(leaps)
     for array in arrays:
@@ -30,8 +34,13 @@ def parts(
             continue
         of_array = marks.get((array.campaign, array.number), {})
         for row in answers[array.cluster].jobs.get(array.job_id, ()):
+            if row.state.is_waiting and (array.campaign, array.number) in steps:
+                continue
             if since := _since(array, row, campaign):
                 yield from _split(array, campaign, row, moved(since, every), of_array)
+            elif row.state.is_waiting and row.state.is_held and of_array:
+                split = _split(array, campaign, row, array.intended_at, of_array)
+                yield from (part for part in split if part.marked in THOUGH_HELD)
 
 
 def _since(array: Array, row: JobStatus, campaign: Campaign) -> datetime | None:

@@ -49,6 +49,10 @@ class Deletes(Protocol):
         """End the tasks at some places of an array; may be repeated."""
         ...
 
+    def delete_waiting(self, array: Array, places: tuple[range, ...], /) -> tuple[range, ...]:
+        """End those that have not begun; return the places of the others. May be repeated."""
+        ...
+
 
 class Nikita:
     """The verbs of a cycle."""
@@ -110,7 +114,7 @@ class Nikita:
         self._cancelled = killed = {
             n for n, one in campaigns.items() if one.state is CampaignState.CANCELLED
         }
-        left = self._epilogues(campaigns)
+        left, steps = self._epilogues(campaigns), self._steps(campaigns)
         there = [
             one
             for one in released
@@ -118,9 +122,10 @@ class Nikita:
             and (one.campaign, one.number) not in left
         ]
         self._arrays = {(one.campaign, one.number): one for one in there}
+        marks, leaps = self._marks.all(), self._watch.look()
         return Listed(
             now=self._clock.now(),
-            parts=tuple(parts(there, answers, campaigns, self._marks.all(), self._watch.look())),
+            parts=tuple(parts(there, answers, campaigns, marks, leaps, steps)),
             allowed={name: self._allowed(name, count) for name, count in slots.items() if count},
             patience=_patience(self._policy),
             to_wide=frozenset(name for name in slots if self._used(name).flood_rate),
@@ -131,6 +136,11 @@ class Nikita:
         winding_up = [one for one in campaigns.values() if one.is_winding_up]
         steps = self._tries.steps(winding_up)
         return {(one.campaign, one.array) for one in steps if one.step == EPILOGUE}
+
+    def _steps(self, campaigns: Mapping[int, Campaign]) -> set[tuple[int, int]]:
+        """Return the arrays of prologues and epilogues, of all campaigns that go on."""
+        going = [one for one in campaigns.values() if one.state is not CampaignState.CANCELLED]
+        return {(one.campaign, one.array) for one in self._tries.steps(going)}
 
     def decide(self, seen: Listed) -> Wiping:
         """Decide about all tasks."""
@@ -149,6 +159,8 @@ class Nikita:
         for wipe in (*plan.wipes, *plan.repeated):
             self._marks.put(wipe)
             self._delete(wipe)
+        for wipe in plan.moved:
+            self._move(wipe)
         for wipe in plan.cancelled:
             self._delete(wipe)
         for way in plan.ways:
@@ -167,13 +179,27 @@ class Nikita:
             "event=made_way cluster=%s job=%s tasks=%s for=%s", way.cluster, told, tasks, lacked
         )
 
+    def _move(self, wipe: Wipe) -> None:
+        """Delete tasks if they wait; those that have begun stay, and are marked no more."""
+        array = self._arrays[wipe.campaign, wipe.array]
+        try:
+            begun = self._acts.delete_waiting(array, wipe.places)
+        except GridbridgeError as error:
+            self._tell_not_wiped(wipe, error)
+            return
+        if begun:
+            self._marks.remove(replace(wipe, places=begun))
+
     def _delete(self, wipe: Wipe) -> None:
         """Delete tasks; what fails is tried again in the next cycle, if they are there still."""
         try:
             self._acts.delete_places(self._arrays[wipe.campaign, wipe.array], wipe.places)
         except GridbridgeError as error:
-            name = f"{wipe.campaign}.{wipe.array}"
-            _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
+            self._tell_not_wiped(wipe, error)
+
+    def _tell_not_wiped(self, wipe: Wipe, error: GridbridgeError) -> None:
+        name = f"{wipe.campaign}.{wipe.array}"
+        _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
 
     def _allowed(self, cluster: str, slots: int) -> int:
         return allowed_to_wait(slots, self._used(cluster).flood_rate)

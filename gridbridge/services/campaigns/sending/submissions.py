@@ -1,10 +1,11 @@
 """Hands arrays to what acts as their owners: some of a campaign and a cluster by one call."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Sent
-from gridbridge.model.campaigns.plan import Send
+from gridbridge.model.campaigns.plan import KeptOff, Send
 from gridbridge.services.campaigns.acts import Acts
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.campaigns import Campaigns
@@ -31,13 +32,11 @@ class Submissions:
     def send(self, send: Send) -> None:
         """Send tasks in as many arrays as they need, by one call of what acts as the owner."""
         most = min(self._most, send.array_tasks or self._most)
-        full, rest = divmod(send.tasks, most)
-        sizes = [most] * full + [rest] * bool(rest)
-        self.begin([self._intended(send, size) for size in sizes])
+        self.begin([self._intended(one) for one in _parts(send, most)])
 
-    def _intended(self, send: Send, tasks: int) -> Array | None:
-        now, is_only = self._clock.now(), send.is_only
-        return self._campaigns.intend(send.campaign, send.cluster, tasks, now, is_only=is_only)
+    def _intended(self, one: Send) -> Array | None:
+        now = self._clock.now()
+        return self._campaigns.intend(one.campaign, one.cluster, one.tasks, now, one.kept_off)
 
     def begin(self, arrays: Iterable[Array | None]) -> None:
         """Take the steps of new arrays, of those that there are."""
@@ -77,3 +76,21 @@ class Submissions:
             sent = (Sent(error=error),) * len(arrays)
         for array, each in zip(arrays, sent, strict=False):
             self._settle(array, each)
+
+
+def _parts(send: Send, most: int) -> Iterator[Send]:
+    """Yield what each array takes of a send."""
+    for begin in range(0, send.tasks, most):
+        end = min(begin + most, send.tasks)
+        kept_off = tuple(_between(send.kept_off, begin, end))
+        yield replace(send, tasks=end - begin, kept_off=kept_off)
+
+
+def _between(kinds: Iterable[KeptOff], begin: int, end: int) -> Iterator[KeptOff]:
+    """Yield how many of each kind are between two places, when the kinds stand in a row."""
+    first = 0
+    for one in kinds:
+        tasks = min(end, first + one.tasks) - max(begin, first)
+        first += one.tasks
+        if tasks > 0:
+            yield replace(one, tasks=tasks)

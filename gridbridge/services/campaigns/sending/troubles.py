@@ -1,18 +1,22 @@
 """What keeps arrays from being sent or deleted: an event for each campaign and cluster."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
 from gridbridge.apply.campaigns.arrays import OwnerUnknown
-from gridbridge.decisions.campaigns.failures.blacklist import PAUSING, ROOTS, happened
+from gridbridge.decisions.campaigns.failures.blacklist import happened
 from gridbridge.errors import GridbridgeError, LedgerLost
 from gridbridge.model.campaigns.campaign import Array
-from gridbridge.model.campaigns.events import Code, Event
+from gridbridge.model.campaigns.events import PAUSING, ROOTS, Code, Event
 from gridbridge.model.campaigns.sections import Failures
+from gridbridge.model.report import printable
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.campaign_events import CampaignEvents
 
 OF_SUBMISSION = (*PAUSING, Code.RUNNER_SUBMIT_ERROR)  # over once an array was taken
+MOST_WORDS = 200  # letters, of why
+WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # who says it; the event tells of what
 
 
 class Troubles:
@@ -23,17 +27,18 @@ class Troubles:
         self._clock = clock
         self._failures = failures
 
-    def note(self, array: Array, code: Code) -> None:
-        """Note what happened to an array at its cluster: the next try of it comes later."""
+    def note(self, array: Array, code: Code, error: GridbridgeError) -> None:
+        """Note what happened to an array at its cluster, and why: the next try comes later."""
         pair = array.campaign, array.cluster
         event = happened(self._known(array, code), code, pair, self._clock.now(), self._failures)
-        self._events.put([replace(event, tasks=event.tasks + array.size)])
+        tasks = event.tasks + array.size
+        self._events.put([replace(event, tasks=tasks, why=in_short(error))])
 
     def note_undeleted(self, array: Array, error: GridbridgeError) -> None:
         """Note once what root has to mend; what else it may be the cluster is known for."""
         code = code_of(error)
         if code in ROOTS and not self._known(array, code):
-            self.note(array, code)
+            self.note(array, code, error)
 
     def close(self, codes: Iterable[Code], array: Array) -> None:
         """Note that these are over."""
@@ -43,6 +48,12 @@ class Troubles:
 
     def _known(self, array: Array, code: Code) -> Event | None:
         return self._events.find_open(code, array.campaign, array.cluster)
+
+
+def in_short(error: GridbridgeError) -> str:
+    """Return what an error says in one line that everybody may see."""
+    line = printable(WHO.sub("", " ".join(str(error).split())))
+    return line if len(line) <= MOST_WORDS else f"{line[: MOST_WORDS - 3]}..."
 
 
 def code_of(error: GridbridgeError) -> Code:

@@ -10,7 +10,8 @@ from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.transfer.plan import WORDS, Act, Action, Plan
 from gridbridge.model.transfer.sections import Poller
 from gridbridge.model.transfer.transfer import Key, Transfer
-from gridbridge.services.journal import ROWS, Entry, decode, encode, telling
+from gridbridge.services.encoding import decode, encode
+from gridbridge.services.journal import ROWS, Entry, telling
 
 PROGRAM = "poller"
 FIRST = 3  # names that are told of many transfers

@@ -8,7 +8,8 @@ from gridbridge.decisions.transfer.recall import Recall
 from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.journal import ROWS, Entry, decode, encode, telling
+from gridbridge.services.encoding import decode, encode
+from gridbridge.services.journal import ROWS, Entry, telling
 from gridbridge.services.transfer.journalled.plans import read_rows, rows
 
 PROGRAM = "poller recall"

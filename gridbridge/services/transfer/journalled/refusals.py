@@ -7,7 +7,8 @@ from typing import Any
 from gridbridge.decisions.transfer.receive import Received, judge
 from gridbridge.model.message import short
 from gridbridge.model.transfer.plan import Rejected
-from gridbridge.services.journal import Journal, decode, encode, telling
+from gridbridge.services.encoding import decode, encode
+from gridbridge.services.journal import Journal, telling
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import Quota
 

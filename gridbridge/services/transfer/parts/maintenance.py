@@ -6,6 +6,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.services.transfer.cleaner import Cleaner
 from gridbridge.services.transfer.guards.copied import Copies
 from gridbridge.services.transfer.guards.missing import Guards
+from gridbridge.services.transfer.moves import Moves
 from gridbridge.services.transfer.parts.acting import Acting
 from gridbridge.services.transfer.parts.knowledge import Knowledge
 from gridbridge.services.transfer.parts.resources import Resources
@@ -21,6 +22,7 @@ class Maintenance:
     copies: Copies
     cleaner: Cleaner
     recalls: Recalls
+    moves: Moves
     suspensions: Suspensions
 
 
@@ -28,12 +30,14 @@ def build(policy: Policy, at: Resources, known: Knowledge, acting: Acting) -> Ma
     """Make the parts that look after transfers, given those that know and those that act."""
     steady_s, act = at.clock.steady_s, acting.actions.act
     ledger, acts, workers, claims = known.ledger, at.acts, at.workers, acting.claims
+    recalls = Recalls(
+        policy, ledger, acts.tasks, acts.verdicts, workers, claims, at.clock, known.journal
+    )
     return Maintenance(
         guards=Guards(policy, ledger, acts.tasks, workers, act, steady_s),
         copies=Copies(policy, ledger, acts.tasks, workers, steady_s),
         cleaner=Cleaner(ledger, at.inbox, acts.remote, workers, claims, act, steady_s),
-        recalls=Recalls(
-            policy, ledger, acts.tasks, acts.verdicts, workers, claims, at.clock, known.journal
-        ),
+        recalls=recalls,
+        moves=Moves(policy, at.database, ledger, acts.tasks, recalls, workers, at.clock),
         suspensions=Suspensions(policy, ledger, acts.verdicts, steady_s),
     )

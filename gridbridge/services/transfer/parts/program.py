@@ -69,6 +69,7 @@ def _upkeep(
         cleaner=maintenance.cleaner,
         claims=acting.claims,
         recalls=maintenance.recalls,
+        moves=maintenance.moves,
         suspensions=maintenance.suspensions,
         views=at.views,
         breakers=known.breakers,

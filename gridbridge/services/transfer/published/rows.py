@@ -109,6 +109,7 @@ def cluster(answer: Answer, last: ClusterSnapshot | None, now: datetime) -> Show
         trouble=printable(answer.trouble),
         pending=last.pending if last else None,
         free_slots=last.free_slots if last else None,
+        slots=last.batch_slots if last else None,
         queues=tuple(map(_queue, last.queues)) if last else (),
     )
 

@@ -10,6 +10,7 @@ from gridbridge.services.transfer.guards.copied import Copies
 from gridbridge.services.transfer.guards.missing import Guards
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.transfer.mail.unproved import Unproved
+from gridbridge.services.transfer.moves import Moves
 from gridbridge.services.transfer.published.views import Views
 from gridbridge.services.transfer.recalls import Recalls
 from gridbridge.services.transfer.round.situations import Situations
@@ -30,6 +31,7 @@ class Upkeep:
     cleaner: Cleaner
     claims: Claims
     recalls: Recalls
+    moves: Moves
     suspensions: Suspensions
     views: Views
     breakers: Breakers
@@ -46,6 +48,7 @@ class Upkeep:
         everything = self.situations.gather(self.ledger.all())
         self.claims.decide(everything)
         self.recalls.decide(everything, self.views.troubles(self.breakers.why()))
+        self.moves.decide(everything)
         self.suspensions.decide(everything, self.recalls.out())
 
     def send(self) -> None:

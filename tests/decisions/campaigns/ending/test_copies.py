@@ -17,8 +17,9 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.copies import Copies, Live, Losers, Rival, Tail
 from gridbridge.model.campaigns.events import Code
-from gridbridge.model.campaigns.plan import Again, Plan, Room, Seen, Send, There
+from gridbridge.model.campaigns.plan import Again, Plan, Room, Seen, Send, Stepped, There
 from gridbridge.model.campaigns.sharing import Sharing
+from gridbridge.model.campaigns.steps import PROLOGUE
 from tests.decisions.campaigns.test_events import NOON, SWEEP, event
 
 S, E, P = Outcome.SUCCESS, Outcome.PROGRAM_ERROR, Outcome.PREEMPTED
@@ -219,6 +220,9 @@ def test_a_task_that_runs_long_is_copied_to_another_cluster() -> None:
         ),
         pytest.param({"room": {"beta": Room(free_slots=9)}}, (), id="gamma does not answer"),
         pytest.param(
+            {"tails": (replace(TAIL, failed_at={TASK: ("gamma",)}),)}, (), id="it overran at gamma"
+        ),
+        pytest.param(
             {"room": {"gamma": Room(free_slots=9, is_stressed=True)}}, (), id="gamma is stressed"
         ),
         pytest.param({"rivals": (rival(1), rival(2, COPY))}, (FIRST,), id="a copy failed before"),
@@ -232,6 +236,26 @@ def test_a_task_that_runs_long_is_copied_to_another_cluster() -> None:
 )
 def test_what_a_cycle_knows_of_the_end(known: Any, expected: tuple[Copies, ...]) -> None:
     assert copied(replace(seen(tails=(TAIL,)), **known)) == expected
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [(None, ()), (Outcome.PENDING, ()), (E, ()), (S, (FIRST,))],
+    ids=["none began", "it runs", "it failed", "it has run"],
+)
+def test_a_copy_goes_only_where_the_prologue_has_run(
+    outcome: Outcome | None, expected: tuple[Copies, ...]
+) -> None:
+    """None is begun for a copy."""
+    look = seen(tails=(TAIL,))
+    (campaign,) = look.campaigns
+    gamma = replace(campaign.jdl.clusters["gamma"], prologue="make")
+    jdl = replace(campaign.jdl, clusters={**campaign.jdl.clusters, "gamma": gamma})
+    step = {"campaign": 1, "cluster": "gamma", "step": PROLOGUE, "attempt": 1, "array": 9}
+    steps = (Stepped(**step, outcome=outcome),) if outcome else ()  # type: ignore[arg-type]
+    plan = cycle.plan(replace(look, campaigns=(replace(campaign, jdl=jdl),), steps=steps))
+
+    assert (plan.copies, plan.steps) == (expected, ())
 
 
 def test_copies_take_what_all_campaigns_tasks_have_left() -> None:

@@ -63,6 +63,11 @@ def chosen(one: End) -> dict[str, tuple[int, ...]]:
         ),
         pytest.param(end(live(7, 300), free={"beta": 4}), {}, id="nor when no other has room"),
         pytest.param(
+            end(live(7, 300), failed_at={7: ("gamma",), 8: ("delta",)}),
+            {"delta": (7,)},
+            id="nor where it overran its walltime",
+        ),
+        pytest.param(
             end(live(7, 300), live(7, 96, "gamma", 2), made={7: 1}),
             {"delta": (7,)},
             id="once more when the copy ran as long",

@@ -163,3 +163,18 @@ def test_tasks_that_a_cluster_lists_one_by_one_are_wiped_together() -> None:
         wipe(WipedFor.WAITED, *singles),
         wipe(WipedFor.WAITED, range(1, 6), array=2),
     )
+
+
+def test_what_is_to_start_elsewhere_is_deleted_only_while_it_waits() -> None:
+    """It is held before that; what has begun is left alone."""
+    waits, runs = part(10, marked=WipedFor.MOVED), running(10, marked=WipedFor.MOVED, array=2)
+    found = wiping(waits, runs)
+
+    assert found == Wiping(
+        moved=(wipe(WipedFor.MOVED, range(1, 6)),),
+        spared=(wipe(WipedFor.MOVED, range(1, 6), array=2),),
+    )
+    assert sentences(found) == [
+        "moved: 5 of campaign 1 at beta, which are to start elsewhere",
+        "left alone: 5 of campaign 1 at beta, which run now",
+    ]

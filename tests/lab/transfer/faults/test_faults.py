@@ -144,6 +144,7 @@ def test_a_limit_that_refuses_for_now_only_delays(grid: Grid) -> None:
     assert outcome(grid, job, "limit", 5, 150) == once_each(job, 5)
 
 
+@pytest.mark.long
 def test_no_answer_is_never_taken_for_an_end_or_for_idle(grid: Grid) -> None:
     """Nothing, garbage, a cut answer, ill-formed XML, silence, failure: each in its turn."""
     job = submit(grid, "answers", 2, UNTIL_GO.format("answers"))

@@ -92,6 +92,7 @@ def state_of_the_queue(grid: Grid) -> str:
     return next(line for line in told.splitlines() if line.startswith("transfer-beta "))
 
 
+@pytest.mark.long
 def test_a_full_spool_closes_the_queue_until_there_is_room(grid: Grid, small_spool: None) -> None:
     """Its files, then its bytes: told by status and check, and seen by Grid Engine."""
     grid.require_ready()

@@ -59,6 +59,7 @@ def until_each_ran_once(gamma: Gamma, *jobs: str) -> None:
     assert sorted(jobs) == sorted(once(gamma.read("ran").split()))
 
 
+@pytest.mark.long
 def test_a_restarted_server_finds_its_jobs_again(gamma: Gamma) -> None:
     """One runs and ends meanwhile, one waits, and one is sent while there is no server."""
     running = gamma.submit(UNTIL_GO)
@@ -74,6 +75,7 @@ def test_a_restarted_server_finds_its_jobs_again(gamma: Gamma) -> None:
     until_each_ran_once(gamma, running, waiting, sent)
 
 
+@pytest.mark.long
 def test_a_stopped_database_is_waited_for(gamma: Gamma) -> None:
     """Nobody can be asked: what runs goes on, what is sent is looked for before it goes again."""
     running = gamma.submit(UNTIL_GO)
@@ -101,6 +103,7 @@ def closed_at_home(gamma: Gamma) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("closed_at_home")
+@pytest.mark.long
 def test_a_preempted_best_effort_job_is_put_back_at_home(gamma: Gamma) -> None:
     """OAR kills it for a job that is none; its end is nobody's fault, so it runs again.
 
@@ -127,6 +130,7 @@ def test_a_preempted_best_effort_job_is_put_back_at_home(gamma: Gamma) -> None:
     until_each_ran_once(gamma, best)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("closed_at_home")
 def test_nothing_is_left_of_a_job_that_oar_resubmits_by_itself(gamma: Gamma) -> None:
     """No node can note the job's nodes, so OAR makes one copy after the other of it."""
@@ -147,6 +151,7 @@ def test_nothing_is_left_of_a_job_that_oar_resubmits_by_itself(gamma: Gamma) -> 
     until_each_ran_once(gamma, job)
 
 
+@pytest.mark.long
 def test_jobs_wait_while_a_node_is_absent_and_run_on_the_other(gamma: Gamma) -> None:
     gamma.grid.sh(FAR, "oarnodesetting -h gamma-n1 -s Absent")
     jobs = [gamma.submit(f"hostname >>hosts\n{RAN}", "-pe", "smp", "2") for _ in range(2)]

@@ -33,7 +33,7 @@ from tests.lab.phases import (
     roomy,
 )
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(600)]
 
 NODES = LOST, LEFT = "beta-n1", "beta-n2"
 RUN = "echo $HOSTNAME >>$JOB_NAME.ran\n"

@@ -36,7 +36,7 @@ from tests.lab.phases import (
     stopped_beta,
 )
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(600)]
 
 Record = dict[str, str]
 

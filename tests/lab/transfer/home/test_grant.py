@@ -137,12 +137,14 @@ def test_a_job_is_granted_and_runs(grid: Grid) -> None:
     assert ran(grid, "granted") == ["start delta", "end"]
 
 
+@pytest.mark.long
 def test_a_task_whose_job_has_no_grant_comes_home_at_once(grid: Grid, silence: Silence) -> None:
     for told in silence.told:
         assert "claimed by home: recalled from delta: delta has not answered for" in told
     assert ran(grid, "waits") == ["start alpha", "end"]
 
 
+@pytest.mark.long
 def test_a_copy_that_starts_when_the_link_is_back_gets_no_grant(
     grid: Grid, silence: Silence
 ) -> None:
@@ -150,6 +152,7 @@ def test_a_copy_that_starts_when_the_link_is_back_gets_no_grant(
     assert ran(grid, "copy") == ["start alpha", "end"]
 
 
+@pytest.mark.long
 def test_a_grant_that_nobody_confirmed_counts_as_given(grid: Grid) -> None:
     """Its task stays at delta though that is silent, and runs there when the grant arrives."""
     with unable_to_give(grid):
@@ -167,6 +170,7 @@ def test_a_grant_that_nobody_confirmed_counts_as_given(grid: Grid) -> None:
     assert len(ran(grid, "unsure")) == 2
 
 
+@pytest.mark.long
 def test_a_job_that_gets_no_grant_ends_as_fenced_and_its_task_runs(
     grid: Grid, silence: Silence
 ) -> None:

@@ -10,7 +10,7 @@ from tests.lab.gamma import ACCOUNT, FAR, HOME, LONG_S, Gamma
 from tests.lab.grid import Grid
 from tests.lab.transfer.home.claimed import claimed, cut, grants
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(500)]
 
 FILL = (
     "for n in 1 2 3 4; do"

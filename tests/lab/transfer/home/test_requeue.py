@@ -31,7 +31,7 @@ from tests.lab.phases import (
 )
 from tests.lab.transfer.home.claimed import frozen_poller
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(600)]
 
 # Two lines an execution: where it ran, and that it came to its end.
 UNTIL_GO = (

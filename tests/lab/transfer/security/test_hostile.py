@@ -532,6 +532,7 @@ def scratch(grid: Grid) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("scratch", "open_to_delta")
+@pytest.mark.long
 def test_what_he_plants_in_a_stage_dir_of_all_stops_no_job_of_hers(grid: Grid) -> None:
     """At first her own folder there as well; hers then lies in her home."""
     options = ("-q", "transfer-delta", "-cwd", "-j", "y", "-ac", "stage_in=")
@@ -558,6 +559,7 @@ def test_what_he_plants_in_a_stage_dir_of_all_stops_no_job_of_hers(grid: Grid) -
 
 
 @pytest.mark.usefixtures("scratch", "open_to_delta")
+@pytest.mark.long
 def test_a_stage_dir_in_which_he_could_take_her_folder_is_not_used_until_it_is_sticky(
     grid: Grid,
 ) -> None:

@@ -192,6 +192,7 @@ def shut(ready: Grid) -> Shut:
 
 
 @pytest.mark.parametrize("user", ["root", "alice"])
+@pytest.mark.long
 def test_check_proves_each_key(shut: Shut, user: str) -> None:
     """Root proves those of everybody who is named, anybody else their own."""
     named = {f"{cluster}: key of alice" for cluster in ("delta", "gamma")}
@@ -213,10 +214,12 @@ def keys_of(grid: Grid, user: str) -> dict[str, str]:
     return {name: state for name, state in items.items() if ": key of " in name}
 
 
+@pytest.mark.long
 def test_a_key_without_permission_is_told_with_whose_it_is(ready: Grid, shut: Shut) -> None:
     until_ended_once(ready, shut.job)
 
 
+@pytest.mark.long
 def test_a_job_whose_owner_is_not_let_in_runs_at_home(ready: Grid, shut: Shut) -> None:
     """Nobody who has free slots here waits for an administrator there."""
     why = ready.on(HOME, "gridbridge", "why", shut.home, user="alice").out

@@ -131,6 +131,7 @@ def only_the_services(grid: Grid) -> list[str]:
     return found if len(found) == len(sessions(grid)) == 1 else []
 
 
+@pytest.mark.long
 def test_a_connection_of_the_service_that_a_cut_leaves_open_is_given_up_and_replaced(
     ready: Grid, cut: Cut
 ) -> None:
@@ -142,6 +143,7 @@ def test_a_connection_of_the_service_that_a_cut_leaves_open_is_given_up_and_repl
     assert cut.before != tuple(after)
 
 
+@pytest.mark.long
 def test_a_job_that_ends_while_nobody_can_ask_comes_home_later(ready: Grid, cut: Cut) -> None:
     until_ended_once(ready, cut.running)
 
@@ -161,6 +163,7 @@ def test_the_service_keeps_one_connection_and_makes_another_when_it_is_lost(
     assert 1 == len(sessions(ready))
 
 
+@pytest.mark.long
 def test_a_network_that_is_cut_during_the_submission_leads_to_one_job(
     ready: Grid, cut: Cut
 ) -> None:
@@ -168,6 +171,7 @@ def test_a_network_that_is_cut_during_the_submission_leads_to_one_job(
     until_ended_once(ready, cut.submitted)
 
 
+@pytest.mark.long
 def test_what_a_full_sshd_turns_away_waits_and_runs_once(ready: Grid) -> None:
     """The service is in, and goes on; when its connection ends it waits for its turn as well."""
     with full_sshd(ready) as holder:

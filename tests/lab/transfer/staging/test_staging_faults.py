@@ -44,7 +44,7 @@ from tests.lab.transfer.staging.staged import (
     slow_line,
 )
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(600)]
 
 SIZE = 40 << 20
 PART = 1 << 18  # of it has been carried when a fault comes

@@ -169,7 +169,7 @@ TASKS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(TASKS, st.sampled_from(list(ReplayRules)), st.booleans(), st.integers(0, 2))
 def test_every_task_runs_once_and_no_node_has_more_than_its_slots(
     made: list[Ran], rules: ReplayRules, is_spread: bool, least: int
@@ -194,7 +194,7 @@ def test_every_task_runs_once_and_no_node_has_more_than_its_slots(
     assert found.used <= 1 + 1e-9
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(TASKS, st.sampled_from(list(ReplayRules)))
 def test_a_round_that_is_left_out_would_have_done_nothing(
     made: list[Ran], rules: ReplayRules

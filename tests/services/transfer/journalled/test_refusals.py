@@ -8,7 +8,8 @@ import pytest
 from gridbridge.decisions.transfer.receive import Received, judge
 from gridbridge.model.message import Desired, Kind, Message
 from gridbridge.model.transfer.plan import Rejected
-from gridbridge.services.journal import Journal, encode
+from gridbridge.services.encoding import encode
+from gridbridge.services.journal import Journal
 from gridbridge.services.transfer.journalled import refusals
 from gridbridge.services.transfer.journalled.refusals import AN_HOUR, Refusals
 from gridbridge.shell.clock import Clock

@@ -1,0 +1,269 @@
+"""What is done in a storage area, as oneself: measured, checked, made ready, put in place, removed.
+
+Each account has a folder of its own in an area, which says in a file whose area it is, and in that
+a folder NAME for each replica. A copy grows as `.NAME.part` and is renamed when it is whole; a file
+in it says that it is ours, so that nothing else is taken for it. The same lines of sh run here and
+by ssh.
+"""
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from gridbridge.errors import CommandFailed, StorageAway, StorageUnusable
+from gridbridge.model.rebalance.datasets import REPLICA_MARK, read_sums
+from gridbridge.model.rebalance.storage import Measured
+from gridbridge.model.route import BARE, Login
+from gridbridge.shell import folder, ssh
+
+LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # bytes; a slower disk counts as one that hangs
+REMOVAL_S = 600.0
+MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statuses
+A_CALL = 100  # files
+AREA_MARK = ".gridbridge.area"  # in an account's folder: the area's name
+OWN = f"""place=$1
+{folder.JUDGE}
+own=$place/$2
+mark=$own/{AREA_MARK}
+is_own() {{ [ -d "$own" ] && [ -O "$own" ] && [ ! -L "$own" ]; }}
+"""
+IS_OURS = f"is_own || exit {folder.TAKEN}\n"
+KNOWN = f"""[ -e "$own" ] || [ -L "$own" ] || exit {UNMOUNTED}
+{IS_OURS}
+[ -s "$mark" ] || exit {UNMOUNTED}
+[ "$(cat -- "$mark")" = "$3" ] || exit {SHARED}
+"""
+# What the record has is ours, and so is what says that it is of this dataset. A name with a dot is
+# ours when it is empty, too: a kill may come before the mark is made, and after it is removed.
+MAY_GO = f"""name=$4 held=$5
+is_marked() {{ [ ! -L "$1" ] && [ "$(cat -- "$1/{REPLICA_MARK}" 2>/dev/null)" = "$name" ]; }}
+may_go() {{ [ "$held" = held ] || {{ [ ! -e "$1" ] && [ ! -L "$1" ]; }} || is_marked "$1"; }}
+is_bare() {{ [ ! -L "$1" ] && [ -z "$(ls -A -I {REPLICA_MARK} -- "$1")" ]; }}
+is_spare() {{ may_go "$1" || is_bare "$1"; }}
+"""
+MEASURE = f"""{OWN}
+if [ -e "$own" ] || [ -L "$own" ]; then
+    {IS_OURS}
+else
+    own=$place/
+fi
+[ -w "$own" ] && writable=yes || writable=no
+used=0
+[ "$4" = no ] || [ "$own" = "$place/" ] || used=$(du -s -B1 -- "$own" | cut -f1) || exit
+echo "$(stat -f -c '%S %b %a' -- "$own") $used $writable"
+"""
+MEASURE_ALL = f"""place=$1
+{folder.JUDGE}
+case ,$(findmnt -n -o OPTIONS -T "$place/"), in
+*,ro,*) writable=no ;;
+*) writable=yes ;;
+esac
+echo "$(stat -f -c '%S %b %a' -- "$place/") 0 $writable"
+"""
+CHECK = f"""{OWN}
+{KNOWN}
+[ -e "$own/$4" ] || exit {MISSING}
+own=$own/$4
+{IS_OURS}
+cd -- "$own" || exit
+[ -z "$(find . ! -type f ! -type d -print | head -c 1)" ] || exit {STRANGE}
+of_it() {{ find . -type f ! -path ./{REPLICA_MARK} "$@"; }}
+of_it -printf '%s\\n' | awk '{{ n += $1 }} END {{ printf "%.0f\\n", n }}'
+of_it -print0 | xargs -0 -r sha256sum -z --
+"""
+PREPARE = f"""umask 077
+{OWN}
+if [ "$6" != known ]; then
+    [ -e "$own" ] || [ -L "$own" ] || mkdir -- "$own" || exit
+    {IS_OURS}
+    [ -s "$mark" ] || echo "$3" >"$mark" || exit
+fi
+{KNOWN}
+{MAY_GO}
+may_go "$own/$4" && is_spare "$own/.$4.old" && is_spare "$own/.$4.part" || exit {OCCUPIED}
+own=$own/.$4.part
+[ -e "$own" ] || [ -L "$own" ] || mkdir -- "$own" || exit
+{IS_OURS}
+is_marked "$own" || echo "$4" >"$own/{REPLICA_MARK}"
+"""
+# The mark goes last: of what a kill leaves is still known whose it is.
+REMOVE = f"""emptied() {{
+    find "$1" -mindepth 1 -maxdepth 1 ! -name {REPLICA_MARK} -exec rm -rf -- {{}} + &&
+        rm -rf -- "$1"
+}}
+removed() {{
+    [ ! -e "$1" ] || emptied "$1" 2>/dev/null || {{ chmod -R u+rwx -- "$1" && emptied "$1"; }}
+}}
+"""
+FINISH = f"""{OWN}
+{REMOVE}
+{KNOWN}
+{MAY_GO}
+cd -- "$own" || exit
+may_go "./$4" && is_spare "./.$4.old" || exit {OCCUPIED}
+removed "./.$4.old" && sync -f -- "./.$4.part" || exit
+[ ! -e "./$4" ] || mv -T -- "./$4" "./.$4.old" || exit
+mv -T -- "./.$4.part" "./$4" || exit
+removed "./.$4.old"
+"""
+CLEAN = f"""{OWN}
+{KNOWN}
+cd -- "$own/.$4.part" || exit
+shift 4
+rm -f -- "$@"
+"""
+DROP = f"""{OWN}
+{REMOVE}
+{KNOWN}
+{MAY_GO}
+cd -- "$own" || exit
+for each in "./.$4.part" "./.$4.old"; do
+    ! is_spare "$each" || removed "$each" || exit
+done
+[ "$held" != begun ] || exit 0
+! may_go "./$4" || [ ! -e "./$4" ] || mv -T -- "./$4" "./.$4.old" || exit
+! is_spare "./.$4.old" || removed "./.$4.old"
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Area:
+    """A storage area as one person reaches it."""
+
+    name: str
+    cluster: str
+    path: str
+    account: str  # there
+    login: Login | None  # None: it is seen here
+    timeout_s: float
+    max_bytes: int = 0
+    bwlimit_kib_per_s: int = 0
+    copies_at_once: int = 1
+
+    @property
+    def own(self) -> str:
+        """The folder of the account."""
+        return f"{self.path}/{self.account}"
+
+    def replica(self, name: str) -> str:
+        """Return the folder of a replica."""
+        return f"{self.own}/{name}"
+
+    def part(self, name: str) -> str:
+        """Return the folder of one that is being copied."""
+        return f"{self.own}/.{name}.part"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a replica has."""
+
+    size_bytes: int
+    sums: dict[str, str]
+
+
+def measure(area: Area) -> Measured:
+    """Look how large an area is and what is free there for its account.
+
+    Whatever is wrong is told in the answer.
+    """
+    return _measured(area, MEASURE, "yes" if area.max_bytes else "no")
+
+
+def measure_all(area: Area) -> Measured:
+    """Do the same for whoever has replicas there: no account's folder or most counts."""
+    return _measured(replace(area, max_bytes=0), MEASURE_ALL)
+
+
+def _measured(area: Area, script: str, *arguments: str) -> Measured:
+    try:
+        told = _ask(area, script, arguments, area.timeout_s).split()
+        block, blocks, free, used = map(int, told[:4])
+    except (StorageUnusable, ValueError) as error:
+        return Measured(storage=area.name, cluster=area.cluster, fault=str(error))
+    left = max(area.max_bytes - used, 0) if area.max_bytes else block * free
+    return Measured(
+        storage=area.name,
+        cluster=area.cluster,
+        size_bytes=block * blocks,
+        free_bytes=min(left, block * free),
+        is_read_only=told[4:] != [b"yes"],
+    )
+
+
+def check(area: Area, name: str, size_bytes: int) -> Found:
+    """Read all of a replica; StorageUnusable when it is not there or can't be read.
+
+    StorageAway where we had a folder and have none: nobody knows, then.
+    """
+    limit_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S)
+    data = _ask(area, CHECK, (name,), limit_s)
+    size, _, sums = data.partition(b"\n")
+    return Found(size_bytes=int(size), sums=read_sums(sums))
+
+
+def prepare(area: Area, name: str, *, is_held: bool, is_known: bool) -> None:
+    """Make the folder in which a copy grows; what came earlier stays.
+
+    With `is_held` there is a replica by its record: what has its name is that. With `is_known` the
+    account has had its folder there, and no other one is made.
+    """
+    words = (name, _held(is_held), "known" if is_known else "new")
+    _ask(area, PREPARE, words, area.timeout_s)
+
+
+def clean(area: Area, name: str, wrong: list[str]) -> None:
+    """Remove files from a growing copy that are not of the dataset, or not as they should be."""
+    for first in range(0, len(wrong), A_CALL):
+        some = (f"./{each}" for each in wrong[first : first + A_CALL])
+        _ask(area, CLEAN, (name, *some), area.timeout_s)
+
+
+def finish(area: Area, name: str, *, is_held: bool) -> None:
+    """Put a whole copy in its place, instead of the replica that was there."""
+    _ask(area, FINISH, (name, _held(is_held)), REMOVAL_S)
+
+
+def drop(area: Area, name: str, *, is_held: bool) -> None:
+    """Remove a replica with what was left of copies; one that is gone is removed."""
+    _ask(area, DROP, (name, _held(is_held)), REMOVAL_S)
+
+
+def sweep(area: Area, name: str, *, is_held: bool) -> None:
+    """Remove what was left of copies; what is a replica by its record stays."""
+    _ask(area, DROP, (name, "begun" if is_held else "new"), REMOVAL_S)
+
+
+def _held(is_held: bool) -> str:
+    return "held" if is_held else "new"
+
+
+def _ask(area: Area, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
+    argv = ("/bin/sh", "-c", script, "sh", area.path, area.account, area.name, *arguments)
+    with told(area):
+        return ssh.run(area.login, argv, dict(BARE), timeout_s).checked().stdout
+
+
+@contextmanager
+def told(area: Area) -> Iterator[None]:
+    """Say in a line why something could not be done in an area."""
+    try:
+        yield
+    except CommandFailed as error:
+        mark = f"{area.own}/{AREA_MARK}"
+        known = {
+            folder.MISSING: f"{area.path}: no such folder",
+            folder.LOOSE: f"{area.path}: others may write there, and it is not sticky",
+            folder.TAKEN: f"{area.own}: it, or the replica in it, is somebody else's or a link",
+            UNMOUNTED: f"{area.own}: gone; is its filesystem mounted there?",
+            MISSING: "it is gone",
+            STRANGE: "it has something that is neither a file nor a folder",
+            OCCUPIED: f"{area.own}: something of its name is there that is no replica; move that,"
+            " or give the dataset another name",
+            SHARED: f"{area.own}: it is in another area as well, which {mark} names, and two areas"
+            " in one place are refused; if that area has another name now:"
+            f" echo {area.name} >{shlex.quote(mark)}",
+        }
+        unusable = StorageAway if error.status == UNMOUNTED else StorageUnusable
+        raise unusable(known.get(error.status or 0) or error.words) from error

@@ -1,0 +1,100 @@
+"""Make a replica: carried under another name, verified by the checksums, then put in its place.
+
+Killed anywhere it is done again, and what came before is not carried again. Files go by rsync, as
+those of staged jobs do; between two clusters by ssh they go by a folder here.
+"""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from gridbridge.apply.rebalance import areas
+from gridbridge.apply.rebalance.areas import Area
+from gridbridge.errors import StorageUnusable
+from gridbridge.model.rebalance.datasets import Dataset, Replica, Sums, difference
+from gridbridge.model.route import Login
+from gridbridge.shell import rsync
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.rsync import Pace
+
+TRIES = 2  # the second carries what had another checksum
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A folder, here or where the login leads."""
+
+    login: Login | None
+    folder: str
+
+
+class Carry(Protocol):
+    """Bring files with these names from one folder to another; CommandFailed if not all came."""
+
+    def __call__(self, source: Place, target: Place, names: list[str], pace: Pace) -> None:
+        """Bring them; one of the two places is here."""
+        ...
+
+
+def by_rsync(source: Place, target: Place, names: list[str], pace: Pace) -> None:
+    """Bring files by rsync, over ssh where one of the places has a login."""
+    to = f"{target.folder}/"
+    if source.login:
+        rsync.pull(source.login, names, source.folder, to, lambda: False, pace=pace)
+    else:
+        paths = [f"{source.folder}/./{name}" for name in names]
+        rsync.push(target.login, paths, to, lambda: False, pace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copier:
+    """Makes replicas, and tells how far each is."""
+
+    clock: Clock
+    tell: Tell
+    carry: Carry = by_rsync
+
+    def copy(
+        self, dataset: Dataset, sums: Sums, source: Place, area: Area, *, relay: str
+    ) -> Replica:
+        """Make a replica in an area that was prepared for it, and return it.
+
+        StorageUnusable says why it is not whole.
+        """
+        name, wrong = dataset.name, ""
+        target = Place(login=area.login, folder=area.part(name))
+        for _ in range(TRIES):
+            self._carry(source, target, list(sums), area, relay)
+            found = areas.check(area, f".{name}.part", dataset.size_bytes)
+            spoilt = [each for each, digest in found.sums.items() if sums.get(each) != digest]
+            areas.clean(area, name, spoilt)
+            kept = {each: digest for each, digest in found.sums.items() if each in sums}
+            if not (wrong := difference(sums, kept)):
+                areas.finish(area, name, is_held=area.name in dataset.storages)
+                return self._whole(area, dataset)
+        raise StorageUnusable(f"what came is not the dataset: {wrong}")
+
+    def _carry(
+        self, source: Place, target: Place, names: list[str], area: Area, relay: str
+    ) -> None:
+        pace = Pace(
+            tell=lambda line: self.tell(f"{area.name}: {line}"), kib_per_s=area.bwlimit_kib_per_s
+        )
+        with areas.told(area):
+            if not (source.login and target.login):
+                self.carry(source, target, names, pace)
+                return
+            here = Place(login=None, folder=relay)
+            self.carry(source, here, names, pace)
+            self.carry(here, target, names, pace)
+        shutil.rmtree(relay, ignore_errors=True)
+
+    def _whole(self, area: Area, dataset: Dataset) -> Replica:
+        return Replica(
+            storage=area.name,
+            size_bytes=dataset.size_bytes,
+            is_whole=True,
+            checked_at=self.clock.now(),
+        )

@@ -1,0 +1,110 @@
+"""Asks owners' own processes about datasets, and has them act: by gridbridge-as-user.
+
+What they answer is people's own word: all of it is looked at before it counts.
+"""
+
+import json
+import logging
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+from gridbridge.apply import as_user
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.rebalance.kept import Kept
+from gridbridge.model.report import printable
+from gridbridge.state.rebalance.datasets import NO_RECORD, decode
+from gridbridge.state.rebalance.kept import Let
+
+AT_ONCE = 50  # datasets of a person
+LONG_S = 21660.0  # more than gridbridge-as-user gives a copy
+ANSWER_BYTES = 16 << 20
+MOST_BYTES, MOST_REPLICAS = 10**18, 100
+DONE, NOT_DONE = 0, 1
+
+_log = logging.getLogger(__name__)
+
+
+def look(let: Iterable[Let]) -> list[Kept]:
+    """Return the datasets as they were last seen; what can't be read is logged and left out."""
+    by_owner = groupby(sorted(let, key=lambda one: (one.uid, one.file)), lambda one: one.uid)
+    return [
+        kept for _, of_owner in by_owner for some in _some(list(of_owner)) for kept in _look(some)
+    ]
+
+
+def verify(one: Let | Kept) -> str:
+    """Have all replicas of a dataset read; return why that was not done."""
+    status, _, why = _long("verify", one.file)
+    return "" if status in (DONE, NOT_DONE) else why
+
+
+def copy(one: Let | Kept, to: str, leaving: str) -> str:
+    """Have a replica made where one is missing; return why there is none."""
+    return _reason(*_long("copy", one.file, to, *([leaving] if leaving else [])))
+
+
+def drop(one: Let | Kept, storage: str) -> str:
+    """Have a replica removed of which enough others are whole; return why it stays."""
+    return _reason(*_long("drop", one.file, storage))
+
+
+def _long(*words: str) -> tuple[int, Any, str]:
+    try:
+        done = as_user.call(*words, patience_s=LONG_S, most_bytes=ANSWER_BYTES)
+    except GridbridgeError as error:
+        return -1, None, str(error)
+    try:
+        told = json.loads(done.stdout or b"null")
+    except (ValueError, RecursionError):
+        told = None
+    return done.status, told, as_user.last_words(done)
+
+
+def _reason(status: int, told: Any, words: str) -> str:
+    if status == DONE:
+        return ""
+    refused = told.get("refused") if isinstance(told, dict) else None
+    reasons = refused.values() if isinstance(refused, dict) else ()
+    told_words = (one for one in reasons if isinstance(one, str))
+    line = "; ".join(told_words) or words or f"exit status {status}"
+    return printable(" ".join(line.split())[:1000])
+
+
+def _some(let: list[Let]) -> Iterator[list[Let]]:
+    return (let[first : first + AT_ONCE] for first in range(0, len(let), AT_ONCE))
+
+
+def _look(some: list[Let]) -> Iterator[Kept]:
+    files = [one.file for one in some]
+    try:
+        done = as_user.call("look", *files, most_bytes=ANSWER_BYTES).checked()
+        told = json.loads(done.stdout)
+        if not isinstance(told, list) or len(told) != len(some):
+            raise ValueError("no answer for each")
+    except (CommandFailed, GridbridgeError, ValueError, RecursionError) as error:
+        _log.warning("event=datasets_unread owner=%s why=%r", some[0].owner, str(error))
+        return
+    for one, row in zip(some, told, strict=True):
+        if isinstance(row, dict) and row.get("gone"):
+            continue
+        try:
+            yield _kept(one, row)
+        except NO_RECORD as error:
+            why = row.get("fault") if isinstance(row, dict) else None
+            why = why if isinstance(why, str) else ""
+            told_why = str(why or repr(error))[:300]
+            _log.warning("event=dataset_unread file=%s why=%r", one.file, told_why)
+
+
+def _kept(one: Let, row: dict[str, Any]) -> Kept:
+    dataset = decode(one.dataset, row["dataset"])
+    sizes = (dataset.size_bytes, *(each.size_bytes for each in dataset.replicas))
+    is_right = (
+        all(0 <= size <= MOST_BYTES for size in sizes) and 0 < dataset.wished <= MOST_REPLICAS
+    )
+    if not is_right or len(dataset.replicas) > MOST_REPLICAS:
+        raise ValueError("sizes or numbers that no dataset has")
+    return Kept(
+        uid=one.uid, owner=one.owner, file=one.file, dataset=dataset, is_busy=bool(row["busy"])
+    )

@@ -1,0 +1,132 @@
+"""Which tasks on hosts may run elsewhere again, and has them do it (qmod(1), -rj).
+
+Only jobs that asked for it are moved: `-r y`, or a checkpointing environment (qsub(1)); what their
+queue would allow is not enough. A parallel job may be on other hosts too, and an interactive one
+can't begin anew.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lxml import etree
+
+from gridbridge.batch.gridengine.commands import Argv
+from gridbridge.batch.gridengine.membership.hosts import TRUE
+from gridbridge.batch.gridengine.request import INTERACTIVE
+from gridbridge.batch.gridengine.submit import call
+from gridbridge.errors import ParseError
+from gridbridge.model.places import BEST_EFFORT
+from gridbridge.model.route import Cell
+
+AT_ONCE = 100  # hosts, or jobs, of one call
+RERUNS = "1"  # JB_restart of `-r y`
+PUSHED = ("r", "Rr")  # what only runs; others start, end or are suspended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A task on a host."""
+
+    job: str
+    task: str  # of an array, else empty
+    slots: int
+    state: str
+
+    @property
+    def name(self) -> str:
+        """It as qmod knows it."""
+        return f"{self.job}.{self.task}" if self.task else self.job
+
+
+def running(cell: Cell, hosts: Sequence[str]) -> Argv:
+    """Show what is on hosts, in the queues whose tasks count and in others."""
+    where = ",".join(f"*@{host}" for host in hosts)
+    shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
+    return (f"{cell.binaries}/qstat", *shown, "-q", where)
+
+
+def read_running(data: bytes) -> Mapping[str, tuple[Task, ...]]:
+    """Read it by host; tasks that make way for others are left out."""
+    found = defaultdict[str, list[Task]](list)
+    for queue in _root(data).iterfind("queue_info/Queue-List"):
+        values = {one.get("name"): one.text for one in queue.iterfind("resource")}
+        host = queue.findtext("name", "").partition("@")[2]
+        if values.get(BEST_EFFORT) not in TRUE:
+            found[host] += [_task(row) for row in queue.iterfind("job_list")]
+    return {host: tuple(tasks) for host, tasks in found.items()}
+
+
+def _task(row: "etree._Element") -> Task:
+    return Task(
+        job=row.findtext("JB_job_number", ""),
+        task=row.findtext("tasks", ""),
+        slots=int(row.findtext("slots") or 0),
+        state=row.findtext("state", ""),
+    )
+
+
+def read_movable(data: bytes, now_s: float) -> frozenset[str]:
+    """Read from `qstat -xml -j` which jobs may run elsewhere again, now."""
+    return frozenset(
+        one.findtext("JB_job_number", "")
+        for one in _root(data).iterfind("djob_info/element")
+        if _may_move(one, now_s)
+    )
+
+
+def _may_move(job: "etree._Element", now_s: float) -> bool:
+    asked = job.findtext("JB_restart") == RERUNS or bool(job.findtext("JB_checkpoint_name"))
+    is_interactive = int(job.findtext("JB_type") or 0) & INTERACTIVE
+    is_deferred = int(job.findtext("JB_execution_time") or 0) > now_s
+    return asked and job.find("JB_pe") is None and not is_interactive and not is_deferred
+
+
+def movable(cell: Cell, hosts: Iterable[str], now_s: float) -> Mapping[str, tuple[int, ...]]:
+    """Return the slots of each task on hosts that may run elsewhere again."""
+    there = tasks_on(cell, list(hosts))
+    free = movable_jobs(cell, {one.job for tasks in there.values() for one in tasks}, now_s)
+    return {
+        host: tuple(one.slots for one in tasks if one.job in free) for host, tasks in there.items()
+    }
+
+
+def put_elsewhere(cell: Cell, host: str, now_s: float) -> bool:
+    """Have the tasks of a closed host run elsewhere; False, and nothing done, if one may not.
+
+    A task that is just starting, ending or suspended is left for the next look.
+    """
+    tasks = tasks_on(cell, [host]).get(host, ())
+    free = movable_jobs(cell, {one.job for one in tasks}, now_s)
+    if any(one.job not in free for one in tasks):
+        return False
+    for one in tasks:
+        if one.state in PUSHED:
+            call(cell, (f"{cell.binaries}/qmod", "-rj", one.name)).checked()
+    return True
+
+
+def tasks_on(cell: Cell, hosts: Sequence[str]) -> Mapping[str, tuple[Task, ...]]:
+    """Return the tasks that are on hosts now."""
+    found = dict[str, tuple[Task, ...]]()
+    for at in range(0, len(hosts), AT_ONCE):
+        answer = call(cell, running(cell, hosts[at : at + AT_ONCE]))
+        found |= read_running(answer.checked().stdout)
+    return found
+
+
+def movable_jobs(cell: Cell, jobs: Iterable[str], now_s: float) -> frozenset[str]:
+    """Return which jobs may run elsewhere again; one that has ended meanwhile is none."""
+    wanted, found = sorted(jobs, key=int), frozenset[str]()
+    for at in range(0, len(wanted), AT_ONCE):
+        named = ",".join(wanted[at : at + AT_ONCE])
+        argv = (f"{cell.binaries}/qstat", "-xml", "-j", named)
+        found |= read_movable(call(cell, argv).checked().stdout, now_s)
+    return found
+
+
+def _root(data: bytes) -> "etree._Element":
+    try:
+        return etree.fromstring(data)
+    except etree.XMLSyntaxError as error:
+        raise ParseError(f"qstat: {error}") from error

@@ -1,0 +1,218 @@
+"""Reads what an OAR server has and what waits there, for nodes that rest and are woken.
+
+OAR has no queues on nodes: those of others than best-effort jobs share all slots, and are shown as
+one queue, whose name the reader is told. What a job asks for is read as far as slots and nodes:
+properties are conditions in SQL, which OAR alone understands.
+"""
+
+import math
+import re
+import socket
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from gridbridge.batch.oar import commands
+from gridbridge.batch.oar.commands import WHOLE
+from gridbridge.batch.oar.parse import BEST_EFFORT, Job, Resource, read_cluster
+from gridbridge.batch.oar.submit import call
+from gridbridge.batch.shown import queue_letters
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape, Waiting
+from gridbridge.model.elastic.layout import Environment, Layout, Queue, Spread, Varying
+from gridbridge.model.elastic.saved import Documents
+from gridbridge.model.route import OarServer
+from gridbridge.model.states import Fact, JobState, QueueFact, QueueState
+from gridbridge.shell import host as this_host
+
+NODE_PORT = 6667  # of OAR's own sshd on each node, as every package of OAR has it
+PROBE_S = 1.0
+AT_ONCE = 32  # nodes that are probed side by side
+GROUP = re.compile(r"((?:/[A-Za-z_][A-Za-z_0-9]*=[A-Za-z0-9]+)+)")
+NODES, SLOTS = "network_address", "resource_id"
+ONE, ANY, EACH = "one", "any", "each-"  # how the slots of a job lie: names of environments
+ENOUGH = 1 << 30  # slots of an environment: OAR knows no limit
+
+
+AFTER_OTHERS = JobState({Fact.WAITING, Fact.HELD}, "hqw")  # OAR calls these waiting, too
+
+
+class _Key(NamedTuple):
+    """What jobs that are alike have in common."""
+
+    shape: Shape
+    state: JobState
+    is_deferred: bool
+    is_dependent: bool
+
+
+def printed(server: OarServer) -> tuple[Documents, str]:
+    """Return what oarnodes and oarstat print now, with the halted nodes that answer, and our host.
+
+    Nobody but OAR's own account may read its configuration, so the balancer runs on its server.
+    """
+    told = call(server, commands.show(server)).checked().stdout
+    halted = sorted({one.host for one in read_cluster(told)[0] if one.is_halted})
+    return Documents(oar=told + told_reachable(_reachable(halted))), this_host.name()
+
+
+def told_reachable(hosts: Iterable[str]) -> bytes:
+    """Return what follows OAR's own words: a node a line."""
+    return "".join(f"{host}\n" for host in hosts).encode()
+
+
+def _reachable(hosts: Sequence[str]) -> list[str]:
+    """Return the nodes that are up, though OAR calls them absent: it asks none of those itself."""
+    with ThreadPoolExecutor(AT_ONCE, "node") as threads:
+        answers = threads.map(_answers, hosts)
+        return [host for host, is_up in zip(hosts, answers, strict=True) if is_up]
+
+
+def _answers(host: str) -> bool:
+    with suppress(OSError), socket.create_connection((host, NODE_PORT), PROBE_S):
+        return True
+    return False
+
+
+def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
+    """Read what was printed; ParseError for anything but a whole answer with a resource in it.
+
+    `queue` is the name of the one queue that all jobs but best-effort ones are in.
+    """
+    told, whole, up = document.rpartition(WHOLE)
+    resources, jobs = read_cluster(told + whole)
+    slots = [one for one in resources if one.is_slot]
+    if not slots:
+        raise ParseError("oarnodes: no resource")
+    of_host = defaultdict[str, list[Resource]](list)
+    for one in slots:
+        of_host[one.host].append(one)
+    reachable = frozenset(up.decode("ascii", "replace").split())
+    facts = {host: _facts(some, host in reachable) for host, some in of_host.items()}
+    waiting = _waiting(jobs)
+    cell = CellSeen(
+        hosts=tuple(_host(host, len(some), facts[host]) for host, some in of_host.items()),
+        instances=tuple(_instances(of_host, jobs, facts, queue)),
+        waiting=waiting,
+    )
+    return cell, _layout(queue, {one.shape.pe for one in waiting if one.shape.pe})
+
+
+def _facts(resources: Iterable[Resource], is_reachable: bool) -> frozenset[str]:
+    """Return what keeps jobs from a node; one that is only absent may still answer."""
+    found = set[str]()
+    for one in resources:
+        if one.is_drained or one.is_halted:
+            found.add(QueueFact.DISABLED)
+        if not one.is_alive and not (one.is_halted and is_reachable):
+            found.add(QueueFact.UNREACHABLE)
+    return frozenset(found)
+
+
+def _host(name: str, slots: int, facts: frozenset[str]) -> Host:
+    return Host(name=name, processors=slots, load=None if QueueFact.UNREACHABLE in facts else 0.0)
+
+
+def _instances(
+    of_host: Mapping[str, Sequence[Resource]],
+    jobs: Iterable[Job],
+    facts: Mapping[str, frozenset[str]],
+    queue: str,
+) -> Iterator[Instance]:
+    """Give the usual queue and that of best-effort jobs on each node.
+
+    What an advance reservation will have is reserved from its acceptance on: nobody would wake
+    a node for it.
+    """
+    where = {one.id: host for host, some in of_host.items() for one in some}
+    running = defaultdict[tuple[str, str], list[int]](list)
+    reserved = Counter[str]()
+    for job in jobs:
+        kind = BEST_EFFORT if job.is_besteffort else queue
+        taken = Counter(where[one] for one in job.resources if one in where)
+        if job.is_active:
+            for host, slots in taken.items():
+                running[kind, host].append(slots)
+        else:
+            reserved.update(where[one] for one in job.reserved | job.resources if one in where)
+    for host, some in of_host.items():
+        state = QueueState(facts[host], queue_letters(facts[host]))
+        for kind, total in ((queue, len(some)), (BEST_EFFORT, len(some))):
+            tasks = tuple(running[kind, host])
+            yield Instance(
+                queue=kind,
+                host=host,
+                used=sum(tasks),
+                reserved=reserved[host] if kind == queue else 0,
+                total=total,
+                state=state,
+                running=tasks,
+            )
+
+
+def _waiting(jobs: Sequence[Job]) -> tuple[Waiting, ...]:
+    """Return the jobs that wait, those alike as one row; arrays have a job for each task."""
+    alive, groups = {one.id for one in jobs}, defaultdict[_Key, list[Job]](list)
+    for job in jobs:
+        if job.is_waiting or job.is_held:
+            is_dependent = not alive.isdisjoint(job.after)
+            state = AFTER_OTHERS if is_dependent else job.known
+            groups[_Key(_shape(job), state, job.is_reservation, is_dependent)].append(job)
+    return tuple(_row(key, some) for key, some in groups.items())
+
+
+def _row(key: "_Key", jobs: Sequence[Job]) -> Waiting:
+    times = [datetime.fromtimestamp(one.submitted_at, UTC) for one in jobs]
+    kinds = Counter((one.owner, one.name) for one in jobs)
+    return Waiting(
+        shape=key.shape,
+        state=key.state,
+        jobs=tuple(int(one.id) for one in jobs),
+        tasks=len(jobs),
+        first_since=times[0],
+        oldest_since=min(times),
+        is_deferred=key.is_deferred,
+        is_dependent=key.is_dependent,
+        kinds=tuple((*kind, tasks) for kind, tasks in kinds.items()),
+    )
+
+
+def _shape(job: Job) -> Shape:
+    """Read the first of the ways in which a job may run (`-l`, oarsub(1))."""
+    slots, pe = lies(job.wanted)
+    return Shape(slots=slots, pe=pe, queues=(BEST_EFFORT,) if job.is_besteffort else ())
+
+
+def lies(wanted: str) -> tuple[int, str]:
+    """Return how many slots a request has, and how they lie; a word such as ALL counts as 1."""
+    first = wanted.split("-l ", 2)[1] if "-l " in wanted else wanted
+    groups = [_levels(one) for one in GROUP.findall(first)]
+    slots = sum(math.prod(levels.values()) for levels in groups) or 1
+    if slots == 1:
+        return 1, ""
+    nodes = groups[0].get(NODES, 0) if len(groups) == 1 else 0
+    return slots, ONE if nodes == 1 else f"{EACH}{slots // nodes}" if nodes else ANY
+
+
+def _levels(text: str) -> dict[str, int]:
+    pairs = (one.partition("=") for one in text.split("/") if one)
+    return {name: int(value) if value.isdecimal() else 1 for name, _, value in pairs}
+
+
+def _layout(queue: str, environments: Iterable[str]) -> Layout:
+    """Return that slots may lie as jobs ask."""
+    found = {name: _environment(name) for name in sorted(environments)}
+    usual = Queue(name=queue, environments=Varying(usual=" ".join(found)))
+    others = Queue(name=BEST_EFFORT, is_best_effort=True)
+    return Layout(environments=found, queues={queue: usual, BEST_EFFORT: others})
+
+
+def _environment(name: str) -> Environment:
+    if name in (ONE, ANY):
+        spread = Spread.ONE_HOST if name == ONE else Spread.ANY_HOSTS
+        return Environment(name=name, spread=spread, slots=ENOUGH)
+    each = int(name.removeprefix(EACH))
+    return Environment(name=name, spread=Spread.FIXED, per_host=each, slots=ENOUGH)

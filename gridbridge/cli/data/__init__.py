@@ -1,0 +1,1 @@
+"""gridbridge data: a person's datasets and their replicas."""

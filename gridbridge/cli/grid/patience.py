@@ -1,0 +1,40 @@
+"""Tells who waits for gridbridge-runner that it is waited for, and how that ended."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Timer
+
+from gridbridge.cli import output
+from gridbridge.cli.grid import UNANSWERED, UNREACHABLE
+from gridbridge.services.tools.campaigns import ANSWER_S, TAKEN_S, Unanswered, Unreachable
+
+SOON_S = 5.0  # a runner with --loop has answered
+WAITING = (
+    f"waiting for gridbridge-runner, {ANSWER_S:g} s at most (from cron it comes once a minute)"
+)
+TAKEN = f"gridbridge-runner took it and has not answered; waiting on, {TAKEN_S:g} s at most"
+
+
+@contextmanager
+def told(
+    program: str, after_s: float = SOON_S, taken_s: float = ANSWER_S + SOON_S
+) -> Iterator[None]:
+    """Say once that something takes longer, if it does, and that what was taken does."""
+    timers = [
+        Timer(limit_s, output.complain, [f"{program}: {line}"])
+        for limit_s, line in ((after_s, WAITING), (taken_s, TAKEN))
+    ]
+    for timer in timers:
+        timer.daemon = True
+        timer.start()
+    try:
+        yield
+    finally:
+        for timer in timers:
+            timer.cancel()
+
+
+def ended(program: str, error: Unreachable | Unanswered) -> int:
+    """Tell that nobody answered; return the exit status, which says whether it may be done."""
+    output.complain(f"{program}: {error}")
+    return UNANSWERED if isinstance(error, Unanswered) else UNREACHABLE

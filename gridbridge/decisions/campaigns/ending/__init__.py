@@ -1,0 +1,1 @@
+"""How attempts end: what that means, and how it is noted."""

@@ -1,0 +1,129 @@
+"""Which attempts have ended: those that their cluster lists no more, and tells the end of.
+
+Unknown never means gone. A task that somebody deleted before it started leaves no record, so one
+that is neither listed nor accounted for has ended once it was missed for long enough.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from gridbridge.decisions.campaigns.ending.outcomes import outcome_of, outcome_of_wiped
+from gridbridge.decisions.campaigns.failures.disputed import given_up
+from gridbridge.decisions.wrapper import true_status
+from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, CampaignState
+from gridbridge.model.campaigns.events import Event
+from gridbridge.model.campaigns.wiping import Mark
+from gridbridge.model.job import JobEnd, KilledFor
+
+Ends = Mapping[int, JobEnd | None]  # by place; None: what is told contradicts itself
+NO_MARKS: Mapping[int, Mark] = {}
+UNSEEN = JobEnd()
+FORGOTTEN = JobEnd(killed_for=KilledFor.DELETION, is_unstarted=True)
+
+
+class Judge:
+    """What is made of what clusters tell of missing attempts in one cycle."""
+
+    def __init__(
+        self,
+        campaigns: Iterable[Campaign],
+        events: Iterable[Event],
+        marks: Mapping[tuple[int, int], Mapping[int, Mark]],
+        forgotten_s: float,
+    ) -> None:
+        """Know the campaigns, the open events, and what nikita has marked by array and place."""
+        self._campaigns = {one.number: one for one in campaigns}
+        self._given_up = given_up(events)
+        self._marks = marks
+        self._forgotten_s = forgotten_s
+
+    def believed(self, array: Array, ends: Ends) -> Ends:
+        """Return the ends that count: nobody waits for more of a cancelled campaign's.
+
+        Where the owner has given disputed ones up, they count as seen by nobody.
+        """
+        campaign = self._campaigns.get(array.campaign)
+        if campaign and campaign.state is CampaignState.CANCELLED:
+            ends = {place: end for place, end in ends.items() if end}
+        if (array.campaign, array.cluster) in self._given_up:
+            ends = {place: end or UNSEEN for place, end in ends.items()}
+        return ends
+
+    def late(self, missing: Mapping[Attempt, float], ends: Ends) -> tuple[Attempt, ...]:
+        """Return the attempts of which nothing was told for too long."""
+        return forgotten(missing, ends, self._forgotten_s)
+
+    def ended(
+        self,
+        array: Array,
+        missing: Mapping[Attempt, float],
+        ends: Ends,
+        lives: frozenset[int] | None,
+        is_listed: bool,
+    ) -> tuple[Attempt, ...]:
+        """Return the attempts of an array that have ended, with their outcomes.
+
+        `lives` has what of it surely lives, None where the cluster knows no such array.
+        """
+        campaign = self._campaigns.get(array.campaign)
+        wish = campaign.jdl.clusters.get(array.cluster) if campaign else None
+        kept = still_known(self.late(missing, ends), lives, is_listed)
+        left = {one: missed_s for one, missed_s in missing.items() if one not in kept}
+        marks = self._marks.get((array.campaign, array.number), NO_MARKS)
+        return ended(left, ends, wish.walltime_s if wish else 0, self._forgotten_s, marks)
+
+
+def disputed_of(missing: Iterable[Attempt], ends: Ends) -> tuple[Attempt, ...]:
+    """Return the attempts of which what is told contradicts itself."""
+    return tuple(one for one in missing if ends.get(one.place, UNSEEN) is None)
+
+
+def ended(
+    missing: Mapping[Attempt, float],
+    ends: Mapping[int, JobEnd | None],
+    walltime_s: int,
+    forgotten_s: float,
+    marks: Mapping[int, Mark] = NO_MARKS,
+) -> tuple[Attempt, ...]:
+    """Return attempts with their outcomes; `missing` says for how long each was not listed.
+
+    They are of one array, and `ends` and `marks` are by its places. What is told of an end and
+    contradicts itself (None) is no end, and does not make it forgotten either.
+    """
+    return tuple(
+        _with(one, end, walltime_s, marks.get(one.place))
+        for one, missed_s in missing.items()
+        if (end := ends.get(one.place, FORGOTTEN if missed_s > forgotten_s else None))
+    )
+
+
+def forgotten(
+    missing: Mapping[Attempt, float], ends: Mapping[int, JobEnd | None], forgotten_s: float
+) -> tuple[Attempt, ...]:
+    """Return the attempts of which nothing was told for too long."""
+    late = (one for one, missed_s in missing.items() if missed_s > forgotten_s)
+    return tuple(one for one in late if one.place not in ends)
+
+
+def still_known(
+    late: Iterable[Attempt], lives: frozenset[int] | None, is_listed: bool
+) -> frozenset[Attempt]:
+    """Return those of which a question about their array alone tells otherwise than the list.
+
+    A list may be cut short. An array that lives (`lives` has what of it has begun) and of which
+    the list has nothing is not known; else what has not begun has been deleted.
+    """
+    if lives is None:
+        return frozenset()
+    return frozenset(one for one in late if not is_listed or one.place in lives)
+
+
+def _with(attempt: Attempt, end: JobEnd, walltime_s: int, mark: Mark | None) -> Attempt:
+    outcome = outcome_of(end, walltime_s)
+    return replace(
+        attempt,
+        outcome=outcome_of_wiped(end, outcome, mark.wiped_for) if mark else outcome,
+        exit_status=true_status(end),
+        wallclock_s=None if end.wallclock_s is None else round(end.wallclock_s),
+        host=end.host,
+    )

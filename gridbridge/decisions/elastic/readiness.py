@@ -1,0 +1,39 @@
+"""Whether so many hosts are silent or in error that nothing is decided, nor taken out for it.
+
+As Kubernetes' autoscaler does: more than 45 % and more than three are a fault of a switch or of
+the master, and not of hosts.
+"""
+
+from collections.abc import Iterable
+
+from gridbridge.decisions.elastic.demand.keeping import is_broken
+from gridbridge.decisions.elastic.demand.standing import instances_of
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.plan import Situation
+
+UNREADY_PART, UNREADY_HOSTS = 0.45, 3
+NOT_COUNTED = (NodeState.STANDBY, NodeState.DRAINING, NodeState.REMOVING)
+
+
+def counted(seen: Situation) -> tuple[int, int]:
+    """Return how many hosts should be ready, and how many of them are not."""
+    by_host = instances_of(seen)
+    names = _expected(seen, by_host)
+    return len(names), sum(is_broken(by_host[name]) for name in names)
+
+
+def is_unready(seen: Situation) -> bool:
+    """Say whether too many are not."""
+    hosts, unready = counted(seen)
+    return unready > UNREADY_HOSTS and unready > UNREADY_PART * hosts
+
+
+def _expected(seen: Situation, by_host: Iterable[str]) -> list[str]:
+    """Return the hosts that should be ready: those that come or go are not."""
+    states = {one.name.partition(".")[0]: one.state for one in seen.nodes}
+    known = ((name, states.get(name.partition(".")[0])) for name in by_host)
+    return [
+        name
+        for name, state in known
+        if state is None or not (state.is_coming or state in NOT_COUNTED)
+    ]

@@ -1,0 +1,243 @@
+"""Datasets in storage areas, as hosts, jobs and tasks of a rebalancing decision, and its round.
+
+An area is a host of a kind of its own, its cluster is its zone, and a dataset is a job of one task.
+What failed comes first, then what datasets lack, and only when nothing of both is to be done disks
+are evened out (Hydra, "Job Rebalancing": first repair, then spread).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from gridbridge.decisions.rebalance.auto import even_hosts, failed, gathered
+from gridbridge.decisions.rebalance.board import Board, moved
+from gridbridge.decisions.rebalance.draft import Draft, in_turn, told
+from gridbridge.decisions.rebalance.failing import leave
+from gridbridge.decisions.rebalance.jobs import repair
+from gridbridge.model.rebalance.kept import Carried, Kept, Stored
+from gridbridge.model.rebalance.moves import Advice, Move, MoveKind
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.snapshot import (
+    Host,
+    HostState,
+    Job,
+    Recent,
+    Snapshot,
+    Task,
+    TaskState,
+)
+from gridbridge.model.rebalance.storage import Measured
+
+KIND = "storage"
+ONLY = 1  # number of a dataset's one task
+NOWHERE = frozenset[str]()
+MOST_DOUBLED = 6  # times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """What is done about a dataset: a replica is made, and then one removed; one may be empty."""
+
+    dataset: str
+    target: str = ""
+    source: str = ""
+
+
+def snapshot(seen: Stored, rules: Rebalance) -> Snapshot:
+    """Return what rules decide about; the same rows give the same snapshot."""
+    areas = {one.storage: one for one in seen.areas}
+    kept = sorted(seen.kept, key=lambda one: one.name)
+    going = {one.dataset for one in seen.carried if one.ended_at is None}
+    known, resting = _known(seen), _resting(seen, rules)
+    tasks = tuple(
+        _task(one, known, resting.get(one.name, NOWHERE), is_going=one.name in going)
+        for one in kept
+    )
+    return Snapshot(
+        now=seen.now,
+        hosts=tuple(_host(areas[name], seen, rules) for name in sorted(areas)),
+        jobs=tuple(
+            _job(one, task, known, resting.get(one.name, NOWHERE))
+            for one, task in zip(kept, tasks, strict=True)
+        ),
+        tasks=tasks,
+        recent=_recent(seen),
+    )
+
+
+def plan(snapshot: Snapshot, rules: Rebalance) -> Advice:
+    """Return the moves of one round."""
+    board = Board(snapshot, rules)
+    draft = Draft(board, 0, None)
+    words = [leave(draft, host) for host in failed(snapshot)]
+    moving = sum(task.state is TaskState.MOVING for task in snapshot.tasks)
+    left = len(draft.moves)
+    draft.allow(rules.tasks_per_round - moving)
+    in_turn(draft, _waiting(snapshot), lambda task: repair(draft, board.jobs[task.job]))
+    if draft.moves[left:]:
+        words.append(f"datasets are repaired first: {told(draft.moves[left:], '')}")
+    if draft.moves:
+        return draft.advice("; ".join(words))
+    words.append(_why_none(board, moving))
+    tried = [draft.advice("")]
+    tried += [] if words[-1] else [even_hosts(board)]
+    if tried[-1].moves:
+        return gathered(tried)
+    counted = f"{len(board.live(KIND))} areas and {len(board.jobs)} datasets"
+    words.append(f"{counted}: nothing is to be carried")
+    return replace(gathered(tried), sentence="; ".join(filter(None, words)))
+
+
+def acts(snapshot: Snapshot, moves: Iterable[Move]) -> tuple[Act, ...]:
+    """Return what is to be done for moves, in their order.
+
+    From an area that is down nothing is removed: its replica is there no more, or comes back.
+    """
+    now = {task.key: task for task in snapshot.tasks}
+    up = {host.name for host in snapshot.hosts if host.is_up}
+    found = []
+    for move in moves:
+        before = now[move.job, move.number]
+        after = now[before.key] = moved(before, move)
+        comes = [host for host in after.hosts if host not in before.hosts]
+        leaves = [host for host in before.hosts if host not in after.hosts]
+        leaves = [move.source] if move.kind is MoveKind.DELETE else leaves
+        source = next((host for host in leaves if host in up), "")
+        if comes or source:
+            found.append(Act(dataset=move.job, target="".join(comes), source=source))
+    return tuple(found)
+
+
+def kind_of(one: Carried) -> MoveKind:
+    """Return what was done, as a move."""
+    return MoveKind.REPLICA if one.target else MoveKind.DELETE
+
+
+def _waiting(snapshot: Snapshot) -> list[Task]:
+    """Return the datasets that nobody works on, by name."""
+    found = (task for task in snapshot.tasks if task.state is TaskState.WAITING)
+    return sorted(found, key=lambda task: task.key)
+
+
+def _why_none(board: Board, moving: int) -> str:
+    if not board.rules.level:
+        return "level is 0: nothing is moved without being asked"
+    return f"{moving} datasets are carried already: nothing else is begun" if moving else ""
+
+
+def _host(area: Measured, seen: Stored, rules: Rebalance) -> Host:
+    is_full = not area.fault and area.free_bytes <= rules.full_free_bytes
+    state = HostState.DISK_FULL if is_full else HostState.ALIVE
+    return Host(
+        name=area.storage,
+        kind=KIND,
+        is_up=not area.fault,
+        is_read_only=area.is_read_only,
+        state=HostState.DRAIN if _is_drained(area, seen) else state,
+        used_bytes=max(0, area.size_bytes - area.free_bytes),
+        max_bytes=area.size_bytes,
+        zone=area.cluster,
+        is_shared=True,
+    )
+
+
+def _is_drained(area: Measured, seen: Stored) -> bool:
+    return bool({area.storage, area.cluster} & seen.drained)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Areas:
+    """The names of areas: of all, of those that can't be reached, and of those that are drained."""
+
+    every: frozenset[str]
+    down: frozenset[str]
+    drained: frozenset[str]
+
+    def down_for(self, one: Kept) -> frozenset[str]:
+        """Return the areas that can't be reached, or where a dataset's replica is away."""
+        return self.down.union(each.storage for each in one.dataset.replicas if each.is_away)
+
+
+def _known(seen: Stored) -> _Areas:
+    return _Areas(
+        every=frozenset(area.storage for area in seen.areas),
+        down=frozenset(area.storage for area in seen.areas if area.fault),
+        drained=frozenset(area.storage for area in seen.areas if _is_drained(area, seen)),
+    )
+
+
+def _task(one: Kept, areas: _Areas, resting: frozenset[str], *, is_going: bool) -> Task:
+    """Return a dataset as a task: a replica counts if it is whole, or while its area is down.
+
+    An area that can't be reached for a moment is no reason to carry all of its data, nor is one
+    whose filesystem is not mounted. One that is drained as well is lost, with what it had.
+    """
+    down = areas.down_for(one)
+    there = areas.every - (down & areas.drained)
+    replicas = sorted(one.dataset.replicas, key=lambda each: each.storage)
+    known = [each for each in replicas if each.storage in there]
+    counts = [each.storage for each in known if each.is_whole or each.storage in down]
+    live = next((name for name in counts if name not in down), counts[0] if counts else "")
+    spoilt = (each.storage for each in known if each.storage not in counts)
+    return Task(
+        job=one.name,
+        number=ONLY,
+        size_bytes=one.dataset.size_bytes,
+        state=_state(one, is_going=is_going),
+        live=live,
+        replicas=tuple(name for name in counts if name != live),
+        spoilt=tuple(name for name in spoilt if name not in resting),
+        has_original=True,
+    )
+
+
+def _state(one: Kept, *, is_going: bool) -> TaskState:
+    """Say what is done about a dataset; only what the service itself does is under way."""
+    if is_going:
+        return TaskState.MOVING
+    return TaskState.BUSY if one.is_busy else TaskState.WAITING
+
+
+def _job(one: Kept, task: Task, areas: _Areas, resting: frozenset[str]) -> Job:
+    """Return a dataset as a job; what its owner has beyond the wish is left alone."""
+    down = areas.down_for(one)
+    spare = sum(name not in down for name in task.hosts) - one.dataset.wished
+    is_away = any(each.is_away for each in one.dataset.replicas)
+    return Job(
+        name=one.name,
+        is_autobalanced=one.dataset.may_move and spare <= 0 and not is_away,
+        replicas=max(one.dataset.wished, len(task.hosts)) - 1,
+        hosts=areas.every - resting if resting & areas.every else None,
+        owner=one.owner,
+        spare=max(0, spare),
+    )
+
+
+def _resting(seen: Stored, rules: Rebalance) -> Mapping[str, frozenset[str]]:
+    """Return the areas where something about each dataset failed a short time ago.
+
+    How long that is doubles with each failure of the dataset after which nothing was done.
+    """
+    rest, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
+    failed = defaultdict[str, list[Carried]](list)
+    for one in sorted(seen.carried, key=lambda one: (one.began_at, one.token)):
+        if one.why:
+            failures[one.dataset] += 1
+            failed[one.dataset].append(one)
+        elif one.ended_at:
+            failures[one.dataset] = 0
+    return {
+        name: frozenset(
+            one.target or one.source
+            for one in of_one
+            if seen.now - one.began_at < rest * 2 ** min(max(0, failures[name] - 1), MOST_DOUBLED)
+        )
+        for name, of_one in failed.items()
+    }
+
+
+def _recent(seen: Stored) -> Recent:
+    came = [one for one in seen.carried if one.target and not one.why]
+    ended = {one.target: one.ended_at for one in came if one.ended_at}
+    return Recent(hosts={one.target: one.began_at for one in came}, replicated=ended)

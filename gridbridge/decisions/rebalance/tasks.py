@@ -1,0 +1,154 @@
+"""Tasks of campaigns and of transfers at clusters, as a rebalancing decision sees them.
+
+A cluster is a host. A campaign is a job, and so is a local job of which tasks were sent away; of
+its tasks those alone that a cluster lists. A task that is to be sent yet will start before any that
+is moved: where it may go it takes the room.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from gridbridge.model.campaigns.campaign import Campaign
+from gridbridge.model.campaigns.jdl import AtCluster, Type
+from gridbridge.model.rebalance.gathered import Away, Gathered, Listed
+from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task, TaskState
+from gridbridge.model.snapshot import ClusterSnapshot
+
+
+def snapshot(seen: Gathered) -> Snapshot:
+    """Return what rules decide about; the same rows give the same snapshot."""
+    waiting = Counter[str]()
+    every: tuple[Listed | Away, ...] = (*seen.tasks, *seen.away)
+    for one in every:
+        waiting[one.cluster] += one.slots if one.is_waiting else 0
+    unsent = _unsent(seen)
+    there = {one.campaign for one in seen.tasks}
+    moved = [one for one in seen.campaigns if one.number in there and one.jdl.type is Type.DEFAULT]
+    known = {one.number for one in moved}
+    return Snapshot(
+        now=seen.now,
+        hosts=tuple(
+            _host(name, answer, waiting[name] + unsent[name], name in seen.drained)
+            for name, answer in sorted(seen.answers.items())
+        ),
+        jobs=(*(_job(one, seen) for one in moved), *_sent_jobs(seen)),
+        tasks=(
+            *(_task(one) for one in _once(seen.tasks) if one.campaign in known),
+            *(_sent(one) for one in _each(seen.away)),
+        ),
+        recent=seen.recent,
+    )
+
+
+def _unsent(seen: Gathered) -> Counter[str]:
+    """Count the slots that tasks which are to be sent may take at each cluster."""
+    found = Counter[str]()
+    for one in seen.campaigns:
+        for name, wish in one.jdl.clusters.items():
+            if (one.number, name) not in seen.closed:
+                found[name] += seen.unsent.get(one.number, 0) * wish.slots
+    return found
+
+
+def _host(name: str, answer: ClusterSnapshot | None, taken: int, is_drained: bool) -> Host:
+    state = HostState.DRAIN if is_drained else HostState.ALIVE
+    if answer is None:
+        return Host(name=name, is_up=False, state=state, room=0)
+    slots = max(1, answer.batch_slots)
+    free = answer.free_slots if answer.besteffort_slots is None else answer.besteffort_slots
+    return Host(
+        name=name,
+        state=state,
+        slots=slots,
+        mean_active=min(1.0, max(0.0, 1 - answer.free_slots / slots)),
+        room=max(0, free - taken),
+    )
+
+
+def _job(one: Campaign, seen: Gathered) -> Job:
+    open_to = (
+        name
+        for name, wish in one.jdl.clusters.items()
+        if (one.number, name) not in seen.closed and _may_start(wish, seen.answers.get(name))
+    )
+    return Job(
+        name=str(one.number),
+        last_run=seen.now,
+        hosts=frozenset(open_to),
+        is_autobalanced=one.jdl.may_move,
+        owner=str(one.uid),
+    )
+
+
+def _sent_jobs(seen: Gathered) -> Iterator[Job]:
+    """Give the local jobs of which tasks were sent away; each may go where slots are free."""
+    for name, one in sorted({one.key[0]: one for one in _each(seen.away)}.items()):
+        answers = ((each, seen.answers.get(each)) for each in seen.reached)
+        open_to = (each for each, answer in answers if answer and answer.free_slots >= one.slots)
+        yield Job(
+            name=name,
+            last_run=seen.now,
+            hosts=frozenset(open_to),
+            is_autobalanced=name not in seen.staying,
+            owner=str(one.uid),
+        )
+
+
+def _each(away: Iterable[Away]) -> list[Away]:
+    """Leave out the tasks that several people claim to have sent."""
+    every = tuple(away)
+    times = Counter(one.key for one in every)
+    return [one for one in every if times[one.key] == 1]
+
+
+def _sent(one: Away) -> Task:
+    return Task(
+        job=one.key[0],
+        number=one.key[1],
+        state=_state(one),
+        live=one.cluster,
+        slots=one.slots,
+        stays=one.stays,
+    )
+
+
+def _may_start(wish: AtCluster, answer: ClusterSnapshot | None) -> bool:
+    if answer is None:
+        return False
+    besteffort = answer.besteffort_slots if wish.is_besteffort else None
+    return (answer.free_slots if besteffort is None else besteffort) >= wish.slots
+
+
+def _once(tasks: Iterable[Listed]) -> list[Listed]:
+    """Leave out the tasks that several clusters list: copies decide among themselves."""
+    every = tuple(tasks)
+    times = Counter((one.campaign, one.task) for one in every)
+    return [one for one in every if times[one.campaign, one.task] == 1]
+
+
+def _task(one: Listed) -> Task:
+    return Task(
+        job=str(one.campaign),
+        number=one.task,
+        state=_state(one),
+        live=one.cluster,
+        slots=one.slots,
+    )
+
+
+def _state(one: Listed | Away) -> TaskState:
+    if one.is_moving:
+        return TaskState.MOVING
+    if one.is_running:
+        return TaskState.RUNNING
+    return TaskState.WAITING if one.is_waiting else TaskState.STAYING
+
+
+def places(tasks: Iterable[Listed]) -> Mapping[tuple[str, int], Listed]:
+    """Return where tasks are, by their job and number."""
+    return {(str(one.campaign), one.task): one for one in _once(tasks)}
+
+
+def sent(away: Iterable[Away]) -> Mapping[tuple[str, int], Away]:
+    """Return the tasks that were sent away, by their job and number."""
+    return {one.key: one for one in _each(away)}

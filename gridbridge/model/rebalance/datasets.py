@@ -1,0 +1,153 @@
+"""Datasets: a file or a tree of a person's, with the checksum of each file, and its replicas."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from gridbridge.errors import ParseError
+from gridbridge.model.settings import Form
+
+DATASET_NAME = Form(
+    holds=re.compile("[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}").fullmatch,
+    right="letters, digits, _ . + and -, a letter or digit first, at most 100",
+)
+DIGEST = 64  # letters of a SHA-256
+BETWEEN = "  ./"  # sha256sum(1): a digest, and a name below the folder
+REPLICA_MARK = ".gridbridge.replica"  # in a replica, with the name of its dataset
+MOST_NAMED = 2  # of the files that differ
+
+Sums = Mapping[str, str]  # by the name below the top
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """A copy in a storage area, as it was when it was checked last."""
+
+    storage: str
+    size_bytes: int
+    is_whole: bool
+    checked_at: datetime
+    why: str = ""  # it is not whole
+    is_away: bool = False  # nobody knows: what we had in its area is not there just now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """What its owner keeps of it; `sha256` is that of the list of checksums."""
+
+    name: str
+    path: str
+    is_tree: bool
+    files: int
+    size_bytes: int
+    sha256: str
+    wished: int
+    replicas: tuple[Replica, ...] = ()
+    may_move: bool = True  # to even disks out
+    begun: tuple[str, ...] = ()  # areas in which a copy was begun that did not come to its end
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The areas with a whole replica."""
+        return tuple(one.storage for one in self.replicas if one.is_whole)
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """The areas with anything of it: a replica, or a copy that was begun."""
+        return tuple(dict.fromkeys((*self.storages, *self.begun)))
+
+    @property
+    def storages(self) -> tuple[str, ...]:
+        """The areas with a replica, whole or not."""
+        return tuple(one.storage for one in self.replicas)
+
+    def holding(self, replica: Replica) -> "Dataset":
+        """Return it with this replica, instead of what was known of one there."""
+        others = tuple(one for one in self.replicas if one.storage != replica.storage)
+        return replace(self, replicas=(*others, replica))
+
+    def beginning(self, storage: str) -> "Dataset":
+        """Return it with a copy that is begun there."""
+        return replace(self, begun=tuple(dict.fromkeys((*self.begun, storage))))
+
+    def ended(self, storage: str) -> "Dataset":
+        """Return it without the copy that was begun there."""
+        return replace(self, begun=tuple(one for one in self.begun if one != storage))
+
+    def without(self, storage: str) -> "Dataset":
+        """Return it with nothing there."""
+        others = tuple(one for one in self.replicas if one.storage != storage)
+        return replace(self.ended(storage), replicas=others)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What the service had done about a dataset, as its owner's own files tell it."""
+
+    at: datetime
+    target: str = ""  # where a replica was made; empty: one was removed
+    source: str = ""  # where one was removed, or is to be; empty: it is one more
+    why: str = ""  # it was not done
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """An area that gets no copy, or a dataset that stays, and why."""
+
+    what: str
+    reason: str
+
+
+def sums_text(sums: Sums) -> bytes:
+    """Write checksums as `sha256sum -z` does, in the order of the names."""
+    rows = (f"{digest}{BETWEEN}{name}\0" for name, digest in sorted(sums.items()))
+    return "".join(rows).encode("utf-8", "surrogateescape")
+
+
+def read_sums(text: bytes) -> dict[str, str]:
+    """Read what `sha256sum -z` printed; ParseError for anything else."""
+    rows = text.decode("utf-8", "surrogateescape").split("\0")
+    if rows.pop():
+        raise ParseError("checksums: cut short")
+    found = {}
+    for row in rows:
+        digest, between, name = row[:DIGEST], row[DIGEST:][: len(BETWEEN)], row[DIGEST:][4:]
+        if between != BETWEEN or not name:
+            raise ParseError(f"checksums: {row[:80]!r} is none")
+        found[name] = digest
+    return found
+
+
+def difference(wanted: Sums, found: Sums) -> str:
+    """Say what is not as it should be, nothing when all is."""
+    told = [*_missing(wanted, found), *_extra(wanted, found)]
+    more = f" and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else ""
+    return ", ".join(told[:MOST_NAMED]) + more
+
+
+def _missing(wanted: Sums, found: Sums) -> Iterator[str]:
+    for name, digest in wanted.items():
+        if name not in found:
+            yield f"{shown(name)} is missing"
+        elif found[name] != digest:
+            yield f"{shown(name)} has another checksum"
+
+
+def _extra(wanted: Sums, found: Sums) -> Iterator[str]:
+    return (f"{shown(name)} is not of it" for name in found if name not in wanted)
+
+
+def bytes_text(count: int) -> str:
+    """Return a number of bytes for a reader: `1.2 GB`."""
+    value, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB", "PB", "EB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{count} B" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def shown(name: str) -> str:
+    """Return a file's name as a line of text."""
+    return name if name.isprintable() else ascii(name)

@@ -1,0 +1,58 @@
+"""What the balancer remembers, for who looks at a cell as a round does without being one."""
+
+import os
+from dataclasses import replace
+
+from gridbridge.decisions.elastic import round as rounds
+from gridbridge.decisions.elastic.moments import by_now
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.sections import Balance, Demand
+from gridbridge.model.places import BALANCE_STATE
+from gridbridge.model.policy import Policy
+from gridbridge.services.elastic.memory import Memory
+from gridbridge.state.database import Database
+
+
+def is_hidden(path: str = "") -> bool:
+    """Say whether there may be a state file that this account can't read."""
+    path = path or BALANCE_STATE
+    home = os.path.dirname(path)
+    if not os.path.exists(home) or os.access(path, os.R_OK):
+        return False
+    return os.path.exists(path) or not os.access(home, os.X_OK)
+
+
+def filled(seen: Situation, policy: Policy, path: str = "") -> Situation:
+    """Return a cell with the nodes that are kept, and the rest that a round remembers.
+
+    As it is where nothing is kept, or nothing can be read. Hosts of the site's own that work are
+    left out, for they are never removed; those that rest, come or go are no broken hosts.
+    """
+    path = path or BALANCE_STATE
+    if not os.access(path, os.R_OK):
+        return seen
+    database = Database.open(f"sqlite:///{path}", is_unchanged=True)
+    try:
+        memory = Memory(database)
+        own = {one.provider for one in policy.powered.values()}
+        nodes = tuple(
+            one.node
+            for one in memory.nodes.all()
+            if one.pool not in own or one.state is not NodeState.READY
+        )
+        return replace(remembered(seen, memory, policy.balance, policy.demand), nodes=nodes)
+    finally:
+        database.close()
+
+
+def remembered(seen: Situation, memory: Memory, rules: Balance, demand: Demand) -> Situation:
+    """Return a cell with all that is remembered but nodes; nothing of it is later than now."""
+    able = (job for one in seen.cell.waiting if one.can_start for job in one.jobs)
+    return replace(
+        seen,
+        last_change=by_now(memory.last_change(), seen.now),
+        eligible_since=memory.eligible(able, seen.now),
+        failed=rounds.left_out(memory.records(seen.now), rules, demand.retry_s, seen.now),
+        spent=memory.spent(seen.now),
+    )

@@ -1,0 +1,94 @@
+"""Which rule decides, about a snapshot of whatever origin."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gridbridge.decisions.rebalance.auto import plan as plan_round
+from gridbridge.decisions.rebalance.auto import why_later
+from gridbridge.decisions.rebalance.failing import plan_fail
+from gridbridge.decisions.rebalance.hosts import plan_host
+from gridbridge.decisions.rebalance.jobs import plan_job
+from gridbridge.decisions.rebalance.loads import loads
+from gridbridge.decisions.rebalance.storages import plan as plan_replicas
+from gridbridge.errors import ConfigError
+from gridbridge.model.rebalance.loads import Load
+from gridbridge.model.rebalance.moves import Advice, Move
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.snapshot import Snapshot
+
+WHAT = ("host", "job", "fail")
+NEAR = 5  # names that are told where one is not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is to be evened out; nothing: what a round does by itself."""
+
+    what: str = ""  # one of WHAT
+    name: str = ""
+    is_of_data: bool = False  # of datasets in storage areas, not of tasks at clusters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What is advised, and from what."""
+
+    snapshot: Snapshot
+    rules: Rebalance
+    advice: Advice
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """Every host as it is, and as it would be."""
+        return loads(self.snapshot, self.rules, self.advice)
+
+
+def plan(snapshot: Snapshot, rules: Rebalance, asked: Asked) -> Advice:
+    """Decide; what is asked about has to be there."""
+    if not asked.what:
+        return (plan_replicas if asked.is_of_data else plan_round)(snapshot, rules)
+    if asked.what == "job":
+        return plan_job(snapshot, asked.name, rules)
+    return (plan_host if asked.what == "host" else plan_fail)(snapshot, asked.name, rules)
+
+
+def planned(
+    where: str, snapshot: Snapshot, rules: Rebalance, asked: Asked, *, why_none: str = ""
+) -> Planned:
+    """Decide about what is there, or advise nothing where there is a reason for that.
+
+    ConfigError for a host or a job that is not there; `where` says of what origin the snapshot is.
+    """
+    _require(where, snapshot, asked)
+    advice = Advice(sentence=why_none) if why_none else plan(snapshot, rules, asked)
+    return Planned(snapshot=snapshot, rules=rules, advice=advice)
+
+
+def later(snapshot: Snapshot, asked: Asked) -> str:
+    """Say why a host or a job is not evened out just now; empty when it is."""
+    return why_later(snapshot) if asked.what in ("host", "job") else ""
+
+
+def _require(where: str, snapshot: Snapshot, asked: Asked) -> None:
+    """Refuse a name that is not there; ConfigError."""
+    if not asked.what:
+        return
+    kind = "jobs" if asked.what == "job" else "hosts"
+    known = sorted(one.name for one in (snapshot.jobs if asked.what == "job" else snapshot.hosts))
+    if asked.name not in known:
+        some = ", ".join(known[:NEAR]) + (" ..." if len(known) > NEAR else "")
+        raise ConfigError((f"{where}: {kind}: no {asked.name}; there are {some or 'none'}",))
+
+
+def sentences(advice: Advice) -> Iterator[str]:
+    """Say what is advised, then each move."""
+    yield advice.sentence
+    yield from map(worded, advice.moves)
+
+
+def worded(move: Move) -> str:
+    """Say a move to people."""
+    source = f"from {move.source}" if move.source else ""
+    to = f"to {move.target}" if move.target else "removed"
+    words = (move.job, str(move.number), f"({move.kind.value})", source, to)
+    return " ".join(filter(None, words))

@@ -1,0 +1,237 @@
+"""Datasets kept as their owners wish: look, decide, keep, and have replicas made and removed.
+
+The service decides, and each act is done by the owner's own process, which judges it anew
+(gridbridge-as-user). What is to be done is noted before it is done: what a round that was killed
+had begun goes on in the next one, and as a copy that was made and a replica that was not yet
+removed it is found by the same note.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from gridbridge.apply.rebalance import areas, owners
+from gridbridge.decisions.rebalance import storages
+from gridbridge.decisions.rebalance.storages import Act
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.kept import Carried, Kept, Stored
+from gridbridge.model.rebalance.moves import Advice, Checked, Move, Rejected
+from gridbridge.model.rebalance.snapshot import Snapshot
+from gridbridge.model.rebalance.storage import Measured
+from gridbridge.services.journal import Entry, Journal
+from gridbridge.services.rebalance import journalled, storing
+from gridbridge.services.rebalance.deciding import Asked, Planned, later, planned
+from gridbridge.shell import files
+from gridbridge.shell.clock import Clock
+from gridbridge.state import drains
+from gridbridge.state.database import Database
+from gridbridge.state.database.rebalance.carried import CarriedReplicas
+from gridbridge.state.database.rebalance.notes import Rebalanced
+from gridbridge.state.rebalance import kept as letters
+
+KEPT = timedelta(days=30)  # what was carried
+LONGEST = timedelta(days=1)  # no act takes longer
+WHERE = "the storage areas"
+QUIESCED = "nothing is carried until `gridbridge rebalance quiesce --off`"
+CUT = "it was cut"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a decision looks at."""
+
+    stored: Stored
+    is_quiesced: bool
+
+
+class Keeper:
+    """The verbs of one round about datasets."""
+
+    def __init__(self, policy: Policy, clock: Clock, asked: Asked, *, is_dry: bool = False) -> None:
+        """Open the state file; StateError when that can't be done."""
+        self.database = Database.open(policy.site.state, is_unchanged=is_dry)
+        self.journal = Journal(self.database)
+        self._policy = policy
+        self._rules = policy.rebalance
+        self._asked = replace(asked, is_of_data=True)
+        self._clock = clock
+        self._notes = Rebalanced(self.database)
+        self._carried = CarriedReplicas(self.database)
+        self.checked = Checked()  # of what was applied
+
+    def gather(self) -> Seen:
+        """Measure the areas, and ask owners for their datasets."""
+        return Seen(
+            stored=Stored(
+                now=self._clock.now(),
+                kept=tuple(owners.look(letters.listed())),
+                areas=tuple(self._measure()),
+                drained=_drained(self._policy),
+                carried=self._carried.all(),
+            ),
+            is_quiesced=self._is_quiesced(),
+        )
+
+    def decide(self, seen: Seen) -> Planned:
+        """Decide by the rules, unless somebody wants nothing to be moved.
+
+        ConfigError for an area or a dataset that is not there.
+        """
+        snapshot = storages.snapshot(seen.stored, self._rules)
+        why = QUIESCED if seen.is_quiesced else later(snapshot, self._asked)
+        return planned(WHERE, snapshot, self._rules, self._asked, why_none=why)
+
+    def entry(self, seen: Seen, plan: Planned) -> Entry | None:
+        """Tell what is done; nothing when that is nothing."""
+        del seen
+        return journalled.entry(plan, self._asked, self._clock.now())
+
+    def apply(self, seen: Seen, plan: Planned) -> None:
+        """Have it done, what was begun earlier first; a dataset's acts follow each other."""
+        if seen.is_quiesced:
+            return
+        now = self._clock.now()
+        sizes = {one.name: one.dataset.size_bytes for one in seen.stored.kept}
+        begun = _begun(seen.stored)
+        told = [
+            _carried(act, sizes, now) for act in storages.acts(plan.snapshot, plan.advice.moves)
+        ]
+        kept = {one.name: one for one in seen.stored.kept}
+        self._close_strays(seen.stored, kept)
+        self._do([*begun, *told], kept)
+        self._carried.forget(now - KEPT)
+
+    def _do(self, carried: Iterable[Carried], kept: Mapping[str, Kept]) -> None:
+        """Have acts done, those of some datasets at once; none begins once that is not wanted."""
+        waiting, going = deque(_by_dataset(carried)), dict[Future[list[str]], list[Carried]]()
+        told = list[tuple[Carried, str]]()
+        with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
+            while waiting or going:
+                while waiting and len(going) < self._rules.copies_at_once:
+                    group = waiting.popleft()
+                    if self._is_quiesced():
+                        told += [(one, QUIESCED) for one in group]
+                        continue
+                    self._carried.begin(group)
+                    going[pool.submit(self._act, kept[group[0].dataset], group)] = group
+                for done in wait(going, return_when=FIRST_COMPLETED).done:
+                    told += self._ended(going.pop(done), done.result())
+        self.checked = Checked(
+            moves=tuple(_move(one) for one, why in told if not why),
+            dropped=tuple(_rejected(one, why) for one, why in told if why),
+        )
+
+    def _ended(self, group: list[Carried], reasons: list[str]) -> list[tuple[Carried, str]]:
+        """Note how a dataset's acts ended."""
+        told = list(zip(group, reasons, strict=True))
+        for one, why in told:
+            self._end(one, why)
+        return told
+
+    def _act(self, one: Kept, group: list[Carried]) -> list[str]:
+        """Have a dataset's acts done; return why each was not. Nothing follows a failure."""
+        told: list[str] = []
+        for each in group:
+            is_cut = any(told)
+            told.append("what was to be done before was not" if is_cut else self._one(one, each))
+        return told
+
+    def _one(self, one: Kept, carried: Carried) -> str:
+        if carried.target and carried.target in _closed(self._policy):
+            return f"{carried.target} is drained"
+        if carried.target and (why := owners.copy(one, carried.target, carried.source)):
+            return why
+        return owners.drop(one, carried.source) if carried.source else ""
+
+    def _end(self, one: Carried, why: str) -> None:
+        self._carried.end(one.token, self._clock.now(), why)
+        _log.info(
+            "event=replica_carried dataset=%s to=%s from=%s why=%r",
+            *(one.dataset, one.target or "-", one.source or "-", why),
+        )
+
+    def _close_strays(self, stored: Stored, kept: Mapping[str, Kept]) -> None:
+        """Note the end of what is of no dataset any more, or was cut and is in others' hands."""
+        for one in stored.carried:
+            of = kept.get(one.dataset)
+            is_left = of is None or (of.is_busy and stored.now - one.began_at > LONGEST)
+            if one.ended_at is None and is_left:
+                self._carried.end(one.token, stored.now, CUT)
+
+    def _is_quiesced(self) -> bool:
+        return self._notes.quiesced() is not None
+
+    def _measure(self) -> list[Measured]:
+        """Measure the areas; what an account may write there is its owner's process to know."""
+        known = storing.areas(self._policy).values()
+        with ThreadPoolExecutor(max_workers=max(1, len(known))) as pool:
+            return list(pool.map(areas.measure_all, known))
+
+
+def merged(one: Planned, other: Planned) -> Planned:
+    """Return two plans of different hosts, jobs and tasks as one."""
+    first, second = one.snapshot, other.snapshot
+    snapshot = Snapshot(
+        now=first.now,
+        hosts=(*first.hosts, *second.hosts),
+        jobs=(*first.jobs, *second.jobs),
+        tasks=(*first.tasks, *second.tasks),
+        recent=first.recent,
+    )
+    advice = Advice(
+        moves=(*one.advice.moves, *other.advice.moves),
+        rejected=(*one.advice.rejected, *other.advice.rejected),
+        sentence=f"{one.advice.sentence}; {other.advice.sentence}",
+    )
+    return Planned(snapshot=snapshot, rules=one.rules, advice=advice)
+
+
+def _drained(policy: Policy) -> frozenset[str]:
+    """Return the clusters and areas that are drained."""
+    return drains.names() | {name for name, one in policy.storage.items() if one.drained}
+
+
+def _closed(policy: Policy) -> frozenset[str]:
+    """Return the areas that are drained, now."""
+    drained = _drained(policy)
+    return frozenset(name for name, one in policy.storage.items() if {name, one.cluster} & drained)
+
+
+def _begun(stored: Stored) -> list[Carried]:
+    """Return what a round that was killed had begun, and that nobody goes on with."""
+    free = {one.name for one in stored.kept if not one.is_busy}
+    return [one for one in stored.carried if one.ended_at is None and one.dataset in free]
+
+
+def _by_dataset(carried: Iterable[Carried]) -> Iterable[list[Carried]]:
+    groups: dict[str, list[Carried]] = {}
+    for one in carried:
+        groups.setdefault(one.dataset, []).append(one)
+    return groups.values()
+
+
+def _carried(act: Act, sizes: Mapping[str, int], now: datetime) -> Carried:
+    return Carried(
+        token=files.random_name(),
+        dataset=act.dataset,
+        target=act.target,
+        source=act.source,
+        size_bytes=sizes[act.dataset],
+        began_at=now,
+    )
+
+
+def _move(one: Carried) -> Move:
+    kind = storages.kind_of(one)
+    return Move(
+        kind=kind, job=one.dataset, number=storages.ONLY, source=one.source, target=one.target
+    )
+
+
+def _rejected(one: Carried, why: str) -> Rejected:
+    return Rejected(job=one.dataset, number=storages.ONLY, target=one.target, reason=why)

@@ -1,0 +1,117 @@
+"""Rebalancing of what there is: look, decide, keep, and have tasks moved that wait still.
+
+A campaign's task is moved by a mark. Nikita holds a marked task, looks again, and deletes it if it
+waits; the runner sends it to another cluster once it has ended (docs/decisions 0372): one program
+deletes tasks, one alone submits them, and after a kill either goes on by the mark. A task that a
+transfer queue has sent away is recalled by the poller (docs/decisions 0377).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.rebalance import tasks
+from gridbridge.decisions.rebalance.checking import still
+from gridbridge.model.campaigns.wiping import Wipe, WipedFor
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.gathered import Away, Gathered, Listed
+from gridbridge.model.rebalance.moves import Checked, Move
+from gridbridge.model.transfer.moving import Moving
+from gridbridge.services.journal import Entry, Journal
+from gridbridge.services.rebalance import journalled
+from gridbridge.services.rebalance.deciding import Asked, Planned, later, planned
+from gridbridge.services.rebalance.looking import Looking
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.rebalance.moves import Moves
+from gridbridge.state.database.rebalance.notes import HOST, JOB, Rebalanced
+
+KEPT = timedelta(days=7)  # what was done of late; no rest is longer
+WHERE = "the state file"
+QUIESCED = "nothing is moved until `gridbridge rebalance quiesce --off`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a decision looks at."""
+
+    gathered: Gathered
+    is_quiesced: bool
+
+
+class Rebalancer:
+    """The verbs of one rebalancing."""
+
+    def __init__(self, policy: Policy, clock: Clock, asked: Asked, *, is_dry: bool = False) -> None:
+        """Open the state file; StateError when that can't be done."""
+        self.database = Database.open(policy.site.state, is_unchanged=is_dry)
+        self.journal = Journal(self.database)
+        self._rules = policy.rebalance
+        self._asked = asked
+        self._clock = clock
+        self._looking = Looking(policy, self.database, clock)
+        self._notes = Rebalanced(self.database)
+        self._marks = Marks(self.database)
+        self._moves = Moves(self.database)
+        self.checked = Checked()  # of what was applied
+
+    def gather(self) -> Seen:
+        """Ask the clusters."""
+        return Seen(gathered=self._looking.look(), is_quiesced=self._notes.quiesced() is not None)
+
+    def decide(self, seen: Seen) -> Planned:
+        """Decide by the rules, unless somebody wants nothing to be moved.
+
+        ConfigError for a host or a job that is not there.
+        """
+        snapshot = tasks.snapshot(seen.gathered)
+        why = QUIESCED if seen.is_quiesced else later(snapshot, self._asked)
+        return planned(WHERE, snapshot, self._rules, self._asked, why_none=why)
+
+    def entry(self, seen: Seen, plan: Planned) -> Entry | None:
+        """Tell what is done; nothing when that is nothing."""
+        del seen
+        return journalled.entry(plan, self._asked, self._clock.now())
+
+    def apply(self, seen: Seen, plan: Planned) -> None:
+        """Look at each move again, and note those that hold."""
+        del seen
+        if not plan.advice.moves:
+            return
+        now = self._looking.look()
+        self.checked = still(plan.advice.moves, tasks.snapshot(now))
+        at, sent, moves = tasks.places(now.tasks), tasks.sent(now.away), self.checked.moves
+        with self.database.transaction():
+            for move in moves:
+                if away := sent.get((move.job, move.number)):
+                    self._moves.put(_moving(away, move, self._clock.now()))
+                else:
+                    self._marks.put(_wipe(at[move.job, move.number]))
+            self._note(moves)
+
+    def _note(self, moves: tuple[Move, ...]) -> None:
+        now = self._clock.now()
+        self._notes.note(HOST, sorted({one.target for one in moves}), now)
+        if self._asked.what == "job" or not self._asked.what:
+            self._notes.note(JOB, sorted({one.job for one in moves}), now)
+        self._notes.forget(now - KEPT)
+
+    def quiesce(self, *, is_quiesced: bool) -> None:
+        """Let nothing be moved from now on, or again."""
+        self._notes.quiesce(self._clock.now() if is_quiesced else None)
+
+
+def _wipe(one: Listed) -> Wipe:
+    return Wipe(
+        campaign=one.campaign,
+        array=one.array,
+        cluster=one.cluster,
+        wiped_for=WipedFor.MOVED,
+        places=(range(one.place, one.place + 1),),
+    )
+
+
+def _moving(one: Away, move: Move, now: datetime) -> Moving:
+    return Moving(
+        name=one.transfer, uid=one.uid, source=one.cluster, target=move.target, asked_at=now
+    )

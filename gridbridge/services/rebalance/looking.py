@@ -1,0 +1,155 @@
+"""What clusters and the state file tell of tasks, for one rebalancing decision."""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Set
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+from gridbridge.apply.adapters import adapter_of, status_of
+from gridbridge.apply.campaigns.asked import ours_alone
+from gridbridge.apply.clusters import away
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.events import BARRING
+from gridbridge.model.campaigns.steps import is_step
+from gridbridge.model.campaigns.wiping import Mark, WipedFor
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.gathered import Away, Gathered, Listed
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.services.rebalance.sent_away import SentAway
+from gridbridge.shell.clock import Clock
+from gridbridge.state import drains
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_events import CampaignEvents
+from gridbridge.state.database.campaigns import Campaigns, sent_to
+from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.rebalance.notes import Rebalanced
+
+_log = logging.getLogger(__name__)
+
+
+class Looking:
+    """Asks all clusters, each once a look."""
+
+    def __init__(self, policy: Policy, database: Database, clock: Clock) -> None:
+        self._policy = policy
+        self._database = database
+        self._clock = clock
+        self._campaigns = Campaigns(database)
+        self._events = CampaignEvents(database)
+        self._marks = Marks(database)
+        self._notes = Rebalanced(database)
+        self._sent_away = SentAway(policy, database, clock)
+
+    def look(self) -> Gathered:
+        """Return everything as it is now."""
+        campaigns = tuple(
+            one for one in self._campaigns.unfinished() if one.state is CampaignState.IN_TREATMENT
+        )
+        going = {one.number for one in campaigns}
+        arrays = [one for one in self._campaigns.open_arrays() if one.campaign in going]
+        transfers = self._sent_away.transfers()
+        answers = self._ask(arrays, {one.remote_id for one in transfers if one.remote_id})
+        sent = tuple(self._sent_away.listed(transfers, answers))
+        staying, reached = self._at_home(sent, answers)
+        return Gathered(
+            now=self._clock.now(),
+            answers=answers,
+            campaigns=campaigns,
+            tasks=tuple(self._listed(campaigns, arrays, answers)),
+            away=sent,
+            staying=staying,
+            reached=reached,
+            unsent=self._campaigns.waiting(),
+            closed=frozenset(
+                (one.campaign, one.cluster) for one in self._events.open() if one.code in BARRING
+            ),
+            drained=drains.names(),
+            recent=self._notes.recent(),
+        )
+
+    def _at_home(
+        self, sent: Iterable[Away], answers: Mapping[str, ClusterSnapshot | None]
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the jobs that stay where they are, and the clusters where others may start.
+
+        While home does not tell what its jobs' owners want none may go anywhere.
+        """
+        try:
+            return self._sent_away.staying(sent), self._sent_away.reached(answers)
+        except (GridbridgeError, OSError) as error:
+            _log.warning("event=no_answer cluster=%s why=%r", self._policy.site.cluster, str(error))
+            return frozenset(), frozenset()
+
+    def _ask(self, arrays: Iterable[Array], others: Set[int]) -> dict[str, ClusterSnapshot | None]:
+        submitted = [one for one in arrays if one.job_id]
+        names = [
+            name
+            for name in sorted(self._policy.clusters)
+            if adapter_of(away(self._policy, name)).array_ends
+        ]
+        sent = {name: sent_to(self._database, name).jobs | others for name in names}
+        with ThreadPoolExecutor(max_workers=max(1, len(names))) as threads:
+            answers = dict(zip(names, threads.map(self._one, names, sent.values()), strict=True))
+        return {
+            name: ours_alone(self._policy, seen, submitted) if seen else None
+            for name, seen in answers.items()
+        }
+
+    def _one(self, name: str, jobs: frozenset[int]) -> ClusterSnapshot | None:
+        where, queues = away(self._policy, name), self._policy.queues_at(name)
+        try:
+            return status_of(where).snapshot(where, name, jobs, queues)[0]
+        except (GridbridgeError, OSError) as error:
+            _log.warning("event=no_answer cluster=%s why=%r", name, str(error))
+            return None
+
+    def _listed(
+        self,
+        campaigns: Iterable[Campaign],
+        arrays: Iterable[Array],
+        answers: Mapping[str, ClusterSnapshot | None],
+    ) -> Iterator[Listed]:
+        marks, known = self._marks.all(), {one.number: one for one in campaigns}
+        for array in arrays:
+            seen = answers.get(array.cluster)
+            if seen is None or array.state is not ArrayState.RELEASED or array.is_of_copies:
+                continue
+            wish = known[array.campaign].jdl.clusters.get(array.cluster)
+            at = {one.place: one.task for one in self._campaigns.pending(array)}
+            marked = marks.get((array.campaign, array.number), {})
+            for place, row in _places(array, seen):
+                if place in at and not is_step(at[place]):
+                    yield Listed(
+                        campaign=array.campaign,
+                        task=at[place],
+                        array=array.number,
+                        place=place,
+                        cluster=array.cluster,
+                        slots=wish.slots if wish else 1,
+                        is_waiting=self._waits(array, row) and place not in marked,
+                        is_running=row.state.has_begun,
+                        is_moving=_is_moved(marked.get(place)),
+                    )
+
+    def _waits(self, array: Array, row: JobStatus) -> bool:
+        """Say whether a task waits, and so long that it will not start in the next moment."""
+        least = timedelta(seconds=self._policy.rebalance.least_wait_s)
+        is_free = row.state.is_waiting and not (row.state.is_held or row.state.is_deleting)
+        return is_free and self._age(array) >= least
+
+    def _age(self, array: Array) -> timedelta:
+        now: datetime = self._clock.now()
+        return now - array.intended_at
+
+
+def _places(array: Array, seen: ClusterSnapshot) -> Iterator[tuple[int, JobStatus]]:
+    whole = (range(1, array.size + 1),)
+    for row in seen.jobs.get(array.job_id, ()):
+        for some in row.tasks or whole:
+            for place in some:
+                yield place, row
+
+
+def _is_moved(mark: Mark | None) -> bool:
+    return mark is not None and mark.wiped_for is WipedFor.MOVED

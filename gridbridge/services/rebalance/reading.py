@@ -1,0 +1,74 @@
+"""Replicas that nobody has read for long are read, each dataset's by its owner's own process.
+
+That takes as long as it takes. So rounds don't wait for it, a dataset that can't be read goes to
+the end of the line, and who has one that can't, or many, holds up nobody else.
+"""
+
+import logging
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.apply.rebalance import owners
+from gridbridge.model.rebalance.kept import Kept
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.rebalance.notes import READ, Rebalanced
+from gridbridge.state.rebalance import kept as letters
+
+LONGEST_S = 3600.0  # after so long no further dataset is begun
+NEVER = datetime.min.replace(tzinfo=UTC)
+
+_log = logging.getLogger(__name__)
+
+
+class Reader:
+    """Has replicas read, and notes what was tried."""
+
+    def __init__(self, rules: Rebalance, database: Database, clock: Clock) -> None:
+        self._rules = rules
+        self._notes = Rebalanced(database)
+        self._clock = clock
+
+    def read(self) -> None:
+        """Have what is due read: the datasets of some owners at once, of each one by one."""
+        if self._notes.quiesced() is not None:
+            return
+        tried, now = self._notes.read(), self._clock.now()
+        due = now - timedelta(seconds=self._rules.verify_every_s)
+        lines = _lines(owners.look(letters.listed()), tried, due)
+        with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
+            for names in pool.map(lambda line: self._read(line, now), lines):
+                self._notes.note(READ, names, self._clock.now())
+
+    def _read(self, line: list[Kept], began_at: datetime) -> list[str]:
+        """Have an owner's datasets read, none after one that can't be; return what was tried."""
+        tried: list[str] = []
+        for one in line:
+            if self._clock.now() - began_at > timedelta(seconds=LONGEST_S):
+                break
+            tried.append(one.name)
+            if why := owners.verify(one):
+                _log.warning("event=dataset_unread file=%s why=%r", one.file, why)
+                break
+        return tried
+
+
+def _lines(known: list[Kept], tried: Mapping[str, datetime], due: datetime) -> list[list[Kept]]:
+    """Return what is due of each owner, the oldest first; who had a turn last comes last."""
+    turns: dict[str, datetime] = {}
+    for name, at in tried.items():
+        owner = name.partition("/")[0]
+        turns[owner] = max(at, turns.get(owner, at))
+    lines: dict[str, list[Kept]] = {}
+    for one in sorted(known, key=lambda one: (_read_at(one, tried), one.name)):
+        if not one.is_busy and one.dataset.replicas and _read_at(one, tried) <= due:
+            lines.setdefault(one.owner, []).append(one)
+    return [lines[owner] for owner in sorted(lines, key=lambda one: (turns.get(one, NEVER), one))]
+
+
+def _read_at(one: Kept, tried: Mapping[str, datetime]) -> datetime:
+    """Return when a replica of a dataset was read last, or was to be."""
+    read_at = min((each.checked_at for each in one.dataset.replicas), default=NEVER)
+    return max(read_at, tried.get(one.name, read_at))

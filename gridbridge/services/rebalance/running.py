@@ -1,0 +1,86 @@
+"""Rebalancing put together: alone, as the service account."""
+
+from contextlib import closing
+
+from gridbridge.model.places import READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.moves import Checked
+from gridbridge.services import cycle
+from gridbridge.services.rebalance.as_service import policy_at
+from gridbridge.services.rebalance.deciding import Asked, Planned
+from gridbridge.services.rebalance.keeping import Keeper, merged
+from gridbridge.services.rebalance.live import Rebalancer
+from gridbridge.services.rebalance.reading import Reader
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.lock import Held
+from gridbridge.state.database import Database
+
+NAME, LOCKED = "gridbridge rebalance", 1
+
+
+def run(asked: Asked, path: str, *, is_acting: bool) -> tuple[Planned, Checked | None]:
+    """Decide about what there is now, and act if that is wanted; return what came of it.
+
+    What is asked about is a matter of tasks, or of datasets where it is an area or a dataset.
+    Copies take long, so that each kind has a lock of its own. A round about datasets has replicas
+    read at its end, when the next one may begin: reading all of them takes longer than a round.
+    """
+    policy = policy_at(path)
+    is_of_data = asked.is_of_data or _is_of_data(asked, policy)
+    if not is_acting:
+        return _run(policy, asked, is_of_data=is_of_data, is_acting=False)
+    with cycle.held(REPLICAS_LOCK if is_of_data else REBALANCE_LOCK, NAME, LOCKED):
+        done = _run(policy, asked, is_of_data=is_of_data, is_acting=True)
+    if is_of_data and not asked.what:
+        _read(policy)
+    return done
+
+
+def plan(asked: Asked, path: str) -> Planned:
+    """Say what would be done: about all that there is, or what is asked about."""
+    policy = policy_at(path)
+    if asked.what or not policy.storage:
+        is_of_data = _is_of_data(asked, policy)
+        return _run(policy, asked, is_of_data=is_of_data, is_acting=False)[0]
+    tasks, _ = _run(policy, asked, is_of_data=False, is_acting=False)
+    replicas, _ = _run(policy, asked, is_of_data=True, is_acting=False)
+    return merged(tasks, replicas)
+
+
+def quiesce(path: str, *, is_quiesced: bool) -> None:
+    """Let nothing be moved from now on, or again."""
+    one = Rebalancer(policy_at(path), Clock(), Asked())
+    with closing(one.database):
+        one.quiesce(is_quiesced=is_quiesced)
+
+
+def _run(
+    policy: Policy, asked: Asked, *, is_of_data: bool, is_acting: bool
+) -> tuple[Planned, Checked | None]:
+    one: Keeper | Rebalancer
+    if is_of_data:
+        one = Keeper(policy, Clock(), asked, is_dry=not is_acting)
+        with closing(one.database):
+            planned = cycle.once(one, _untold, is_dry=not is_acting)
+    else:
+        one = Rebalancer(policy, Clock(), asked, is_dry=not is_acting)
+        with closing(one.database):
+            planned = cycle.once(one, _untold, is_dry=not is_acting)
+    return planned, one.checked if is_acting else None
+
+
+def _read(policy: Policy) -> None:
+    """Have replicas read, unless an earlier round still has some read."""
+    with Held(READING_LOCK) as is_ours:
+        if is_ours:
+            with closing(Database.open(policy.site.state)) as database:
+                Reader(policy.rebalance, database, Clock()).read()
+
+
+def _untold(_: str) -> None:
+    """Say nothing: what was decided is shown by who asked."""
+
+
+def _is_of_data(asked: Asked, policy: Policy) -> bool:
+    """Say whether what is asked about is an area, or a dataset, OWNER/NAME."""
+    return asked.name in policy.storage if asked.what in ("host", "fail") else "/" in asked.name

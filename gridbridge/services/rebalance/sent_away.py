@@ -1,0 +1,126 @@
+"""What is known of tasks that transfer queues have sent away."""
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from datetime import timedelta
+
+from gridbridge.apply.adapters import adapter_of
+from gridbridge.apply.clusters import away
+from gridbridge.apply.transfer.home import LocalTasks
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import Cause, Desired, Phase
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.gathered import Away
+from gridbridge.model.rebalance.snapshot import Stays
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import Fact
+from gridbridge.model.transfer.claim import JOB
+from gridbridge.model.transfer.moving import Moving, Stage
+from gridbridge.model.transfer.transfer import Key, Listed, Transfer
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.rebalance.moves import Moves
+from gridbridge.state.database.transfers import Transfers
+
+WANTED = ("", Desired.RUNNING)
+AGAIN = timedelta(hours=1)  # before a task whose move was dropped is moved again
+
+
+class SentAway:
+    """The open transfers, as the service keeps them and as clusters list their jobs."""
+
+    def __init__(self, policy: Policy, database: Database, clock: Clock) -> None:
+        self._policy = policy
+        self._transfers = Transfers(database)
+        self._moves = Moves(database)
+        self._clock = clock
+        self._home_tasks = LocalTasks(policy)
+
+    def transfers(self) -> tuple[Transfer, ...]:
+        """Return those that home's list has proved and whose ends are not known."""
+        proved = (one for one in self._transfers.open() if one.listed == Listed.YES)
+        return tuple(one for one in proved if not one.verdict)
+
+    def listed(
+        self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None]
+    ) -> Iterator[Away]:
+        """Give the tasks that clusters list, and those that have come home to be sent anew."""
+        moves = {one.key: one for one in self._moves.in_flight()}
+        dropped = self._moves.dropped_since(self._clock.now() - AGAIN)
+        for one in transfers:
+            seen = answers.get(one.remote)
+            row = self._own(one, seen.find(one.remote_id)) if seen and one.remote_id else None
+            if row is not None:
+                stays = self._stays(one, row, dropped)
+                yield Away(
+                    transfer=one.name,
+                    uid=one.uid,
+                    cluster=one.remote,
+                    slots=row.slots,
+                    is_waiting=one.key not in moves and stays is None,
+                    is_running=row.state.has_begun,
+                    is_moving=one.key in moves,
+                    stays=stays or Stays.HELD,
+                )
+        yield from (self._home(one) for one in moves.values() if one.stage is Stage.HOME)
+
+    def staying(self, away: Iterable[Away]) -> frozenset[str]:
+        """Return the jobs of waiting tasks which their owners want to stay where they are.
+
+        GridbridgeError when home does not tell.
+        """
+        jobs = {parse_transfer(one.transfer).job: one.key[0] for one in away if one.is_waiting}
+        staying = self._home_tasks.kept_where_they_are(jobs) if jobs else ()
+        return frozenset(jobs[number] for number in staying)
+
+    def reached(self, answers: Mapping[str, ClusterSnapshot | None]) -> frozenset[str]:
+        """Return the clusters to which home's scheduler may send a task: home, by open queues."""
+        home = self._policy.site.cluster
+        if (seen := answers.get(home)) is None:
+            return frozenset()
+        queues = self._policy.queues
+        open_to = (one.queue for one in seen.queues if one.takes_work and one.queue in queues)
+        return frozenset({home, *(queues[name].cluster for name in open_to)})
+
+    def _home(self, one: Moving) -> Away:
+        return Away(
+            transfer=one.name,
+            uid=one.uid,
+            cluster=self._policy.site.cluster,
+            slots=1,
+            is_waiting=False,
+            is_moving=True,
+        )
+
+    def _own(self, one: Transfer, row: JobStatus | None) -> JobStatus | None:
+        """Return the row if it is of the transfer's owner, by their account there."""
+        cluster = self._policy.clusters.get(one.remote)
+        if row is None or cluster is None:
+            return None
+        owner = cluster.users.person_of(row.owner, one.remote) if cluster.ssh else row.owner
+        return row if owner == one.owner else None
+
+    def _stays(self, one: Transfer, row: JobStatus, dropped: Set[Key]) -> Stays | None:
+        """Say why a task is not to be moved; nothing for one that waits and could come."""
+        if not self._waits(one, row):
+            return Stays.HELD
+        if one.key in dropped:
+            return Stays.DROPPED
+        return Stays.RECALLED if self._is_at_limit(one) else None
+
+    def _is_at_limit(self, one: Transfer) -> bool:
+        name = parse_transfer(one.name)
+        every = self._transfers.of_task(name.cluster, name.job, name.task)
+        recalls = sum(each.uid == one.uid and each.cause == Cause.RECALLED for each in every)
+        return recalls >= self._policy.queues[one.queue].recall_limit
+
+    def _waits(self, one: Transfer, row: JobStatus) -> bool:
+        """Say whether a task waits, so long that it will not start just now, and could come."""
+        queue = self._policy.queues.get(one.queue)
+        if queue is None or not queue.recall_wait_s or one.since is None:
+            return False
+        least = timedelta(seconds=self._policy.rebalance.least_wait_s)
+        if row.state.word != Fact.WAITING or self._clock.now() - one.since < least:
+            return False
+        tells = adapter_of(away(self._policy, one.remote)).recalls is not None
+        may_come = one.claimed != JOB if one.claim else tells
+        return may_come and one.desired in WANTED and one.phase == Phase.RELEASED

@@ -1,0 +1,80 @@
+"""What the service may have done about a person's dataset, as that person.
+
+Each act is judged here anew, by the owner's own record and by what the areas have just now: whoever
+has the service's account can have replicas carried about, so often, and none removed of which as
+many as wished for are not whole elsewhere. What is not needed is not done, and not called done.
+"""
+
+from contextlib import suppress
+from datetime import timedelta
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.rebalance.datasets import Dataset, Done, Refused
+from gridbridge.services.rebalance.datasets import Datasets, Outcome
+
+MOST_A_DAY = 50  # acts about a dataset
+DAY = timedelta(days=1)
+
+
+class Served(Datasets):
+    """A person's datasets, as the service may have them treated."""
+
+    def look(self, name: str) -> tuple[Dataset, bool] | None:
+        """Return a dataset as it was last seen, and whether a command works on it; None: gone."""
+        if not self._records.has(name):
+            return None
+        return self._records.load(name), self._records.is_busy(name)
+
+    def copy(self, name: str, to: str, leaving: str = "") -> Outcome:
+        """Make or repair a replica if one is missing, or would be without that in `leaving`.
+
+        One that is not needed is refused; so is one that is there, but where one is to leave.
+        """
+        self._require(to)
+        self._require_turn(name)
+        with self._opened(name) as (dataset, sums):
+            dataset = self._looked(dataset, sums)
+            if to in dataset.whole and leaving:
+                return Outcome(dataset=dataset, is_done=True)
+            others = len(set(dataset.whole) - {leaving})
+            if to in dataset.whole or others >= dataset.wished:
+                why = f"{others} of {dataset.wished} replicas are whole: it is not needed"
+                dataset = self._swept(dataset, is_met=others >= dataset.wished)
+                refused = (Refused(what=to, reason=why),)
+                return Outcome(dataset=dataset, refused=refused, is_done=False)
+            outcome = self._to(dataset, sums, to)
+            self._note(outcome, target=to, source=leaving)
+            return outcome
+
+    def drop_spare(self, name: str, storage: str) -> Outcome:
+        """Remove a replica if as many as wished for are whole elsewhere."""
+        self._require_turn(name)
+        with self._opened(name) as (dataset, sums):
+            if storage not in dataset.storages:
+                return Outcome(dataset=dataset, is_done=True)
+            dataset = self._looked(dataset, sums)
+            elsewhere = len(set(dataset.whole) - {storage})
+            refused: tuple[Refused, ...]
+            if elsewhere < dataset.wished:
+                why = f"{elsewhere} of {dataset.wished} replicas are whole elsewhere: it stays"
+                refused = (Refused(what=storage, reason=why),)
+            else:
+                dataset, refused = self._dropped(dataset, storage, is_lost=False)
+            outcome = Outcome(dataset=dataset, refused=refused, is_done=not refused)
+            self._note(outcome, source=storage)
+            return outcome
+
+    def done(self, name: str) -> list[Done]:
+        """Return what the service had done about a dataset, the newest last."""
+        return self._records.done(name)
+
+    def _require_turn(self, name: str) -> None:
+        since = self._copier.clock.now() - DAY
+        if sum(one.at > since for one in self._records.done(name)) >= MOST_A_DAY:
+            raise GridbridgeError(f"{name}: the service did {MOST_A_DAY} things about it in a day")
+
+    def _note(self, outcome: Outcome, target: str = "", source: str = "") -> None:
+        why = "" if outcome.is_done else "; ".join(one.reason for one in outcome.refused)
+        done = Done(at=self._copier.clock.now(), target=target, source=source, why=why)
+        with suppress(GridbridgeError):  # no room: what is done is done
+            self._records.note_done(outcome.dataset.name, done)

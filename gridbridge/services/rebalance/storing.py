@@ -1,0 +1,58 @@
+"""A person's datasets put together: the areas of gridbridge.toml, as that person reaches them."""
+
+import os
+import posixpath
+import pwd
+
+from gridbridge.apply.clusters import away
+from gridbridge.apply.rebalance.areas import Area
+from gridbridge.apply.rebalance.copying import Carry, Copier, Tell, by_rsync
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.storage import Storage
+from gridbridge.services.rebalance.served import Served
+from gridbridge.shell.clock import Clock
+from gridbridge.state.rebalance.datasets import Records
+
+RECORDS = ".gridbridge/data"  # below one's home
+
+
+def datasets(policy: Policy, records: str, tell: Tell, carry: Carry = by_rsync) -> Served:
+    """Return the datasets of whoever runs this; `records` is empty for the usual folder.
+
+    Raises GridbridgeError for root, who has no account of their own at clusters by ssh.
+    """
+    me = pwd.getpwuid(os.geteuid())
+    known = areas(policy)
+    if not me.pw_uid and any(area.login for area in known.values()):
+        raise GridbridgeError("root has no datasets: sudo -u OWNER gridbridge data ... is right")
+    copier = Copier(clock=Clock(), tell=tell, carry=carry)
+    folder = Records(os.path.abspath(records) if records else f"{me.pw_dir}/{RECORDS}")
+    return Served(folder, known, policy.rebalance, copier)
+
+
+def served(policy: Policy) -> Served:
+    """Return the same for the service, which is told nothing while a copy goes on."""
+    return datasets(policy, "", lambda _: None)
+
+
+def areas(policy: Policy) -> dict[str, Area]:
+    """Return the areas as whoever runs this reaches them."""
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    return {name: _area(policy, name, one, me) for name, one in policy.storage.items()}
+
+
+def _area(policy: Policy, name: str, storage: Storage, me: str) -> Area:
+    where = away(policy, storage.cluster)
+    account = where.login.user if where.login else ""
+    return Area(
+        name=name,
+        cluster=storage.cluster,
+        path=posixpath.normpath(storage.path),
+        account=account or me,
+        login=where.login,
+        timeout_s=where.timeout_s,
+        max_bytes=storage.max_bytes,
+        bwlimit_kib_per_s=storage.bwlimit_kib_per_s,
+        copies_at_once=storage.copies_at_once,
+    )

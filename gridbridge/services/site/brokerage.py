@@ -1,0 +1,103 @@
+"""gridbridge setup order: gives transfer queues the numbers by which the scheduler tries them."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from gridbridge.apply.clusters import away
+from gridbridge.apply.site import setup as changes
+from gridbridge.decisions.site import brokerage
+from gridbridge.model.places import ORDERED, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.shown import ShownCluster
+from gridbridge.model.site.brokerage import Offer, Renumbered
+from gridbridge.model.site.sections import QueueOrder
+from gridbridge.model.site.setup import Edit, Finding, State, Undo, Verb
+from gridbridge.services.site import setup
+from gridbridge.services.site.setup import Step
+from gridbridge.services.site.wanted_queue import makes_queues
+from gridbridge.shell.clock import Clock
+from gridbridge.state import shown
+
+ATTRIBUTE = "seq_no"
+
+
+def steps(policy: Policy, folder: str = PUBLISHED, former: str = ORDERED) -> tuple[Step, ...]:
+    """Return the numbers that are to be changed, each with the reason for its queue's place."""
+    order = policy.site.queue_order
+    found = offers(policy, folder)
+    if order is QueueOrder.SEQ_NO:
+        known = {one.undo.name: int(one.undo.value) for one in changes.recall(former)}
+        changed = brokerage.restored(found, known)
+    else:
+        changed = brokerage.renumbered(found, order)
+    return setup.steps(policy, (_finding(policy, one) for one in changed))
+
+
+def apply(
+    steps: Sequence[Step], policy: Policy, tell: Callable[[Step], None], former: str = ORDERED
+) -> None:
+    """Make them; the numbers that queues had at first are kept, until they have them again."""
+    is_back = policy.site.queue_order is QueueOrder.SEQ_NO
+    if not is_back:
+        changes.remember(tuple(undo for step in steps for undo in step.undo), former)
+    plain = [setup.without_undo(step) for step in steps]
+    setup.apply(plain, policy, tell)
+    if is_back:
+        changes.forget(former)
+
+
+def offers(policy: Policy, folder: str = PUBLISHED) -> tuple[Offer, ...]:
+    """Return the transfer queues that there are, with what the service last heard.
+
+    CommandFailed when home does not answer.
+    """
+    home = away(policy, policy.site.cluster)
+    there = makes_queues(home).queues(home)
+    heard = {one.cluster: one for one in shown.clusters(folder)}
+    stale = timedelta(seconds=2 * policy.poller.stale_s)
+    now = Clock().now()
+    return tuple(
+        _offer(policy, name, there[name].get(ATTRIBUTE, ""), heard.get(queue.cluster), now - stale)
+        for name, queue in sorted(policy.queues.items())
+        if name in there
+    )
+
+
+def _offer(
+    policy: Policy, name: str, number: str, seen: ShownCluster | None, since: datetime
+) -> Offer:
+    cluster = policy.queues[name].cluster
+    taken_at = seen.taken_at if seen else None
+    return Offer(
+        queue=name,
+        cluster=cluster,
+        seq_no=int(number) if number.isdigit() else None,
+        is_heard=taken_at is not None and taken_at >= since,
+        pending=(seen.pending or 0) if seen else 0,
+        free_slots=(seen.free_slots or 0) if seen else 0,
+        slots=(seen.slots or 0) if seen else 0,
+        cost=policy.clusters[cluster].cost,
+    )
+
+
+def _finding(policy: Policy, one: Renumbered) -> Finding:
+    done, undo = (_edit(policy, one.queue, number) for number in (one.after, one.before))
+    return Finding(
+        item=f"queue {one.queue}",
+        state=State.BROKEN,
+        found=f"{ATTRIBUTE} {one.before}",
+        right=f"{ATTRIBUTE} {one.after} ({one.why})",
+        mend=(done,),
+        undo=(Undo(done=done, undo=undo),),
+    )
+
+
+def _edit(policy: Policy, queue: str, number: int) -> Edit:
+    return Edit(
+        verb=Verb.REPLACE,
+        cell=policy.site.cluster,
+        kind="queue",
+        name=queue,
+        attribute=ATTRIBUTE,
+        value=str(number),
+    )

@@ -1,0 +1,61 @@
+"""People let the service look after their datasets, by hand or by a campaign's JDL."""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+
+from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.campaigns.jdl import DatasetWish
+from gridbridge.model.places import CAMPAIGNS, CONFIG
+from gridbridge.services.rebalance import storing
+from gridbridge.services.rebalance.served import Served
+from gridbridge.services.tools import configured
+from gridbridge.state.rebalance import kept
+
+
+def let(name: str, folder: str = CAMPAIGNS) -> str:
+    """Let the service look after a dataset of ours; return why it does not."""
+    if not os.path.isdir(folder):
+        return f"{folder} is not here"
+    try:
+        kept.let(name, folder)
+    except StateError as error:
+        return str(error)
+    return ""
+
+
+def take_back(name: str, folder: str = CAMPAIGNS) -> None:
+    """Let it no more."""
+    with suppress(StateError):
+        kept.take_back(name, folder)
+
+
+def take_in(wishes: Mapping[str, DatasetWish], path: str = CONFIG) -> None:
+    """Add the datasets that a campaign names, for the service to make their replicas.
+
+    One that is there stays as it is if it is of the same path and has as many replicas; else
+    GridbridgeError, and nothing is added.
+    """
+    if not wishes:
+        return
+    served = storing.served(configured.load(path)[0])
+    new = [name for name, wish in wishes.items() if not _is_there(served, name, wish)]
+    for name in new:
+        served.add(name, wishes[name].path, wishes[name].replicas, is_later=True)
+    for name in wishes:
+        if why := let(name):
+            raise GridbridgeError(f"the service does not look after {name}: {why}")
+
+
+def _is_there(served: Served, name: str, wish: DatasetWish) -> bool:
+    """Say whether a dataset is there as it is wished for; GridbridgeError for another one."""
+    found = served.look(name)
+    if found is None:
+        return False
+    dataset, _ = found
+    if (dataset.path, dataset.wished) != (wish.path, wish.replicas):
+        raise GridbridgeError(
+            f"{name}: you have such a dataset of {dataset.path} with {dataset.wished} replicas;"
+            f" another name would be right, or gridbridge data drop {name} first"
+        )
+    return True

@@ -1,0 +1,54 @@
+"""Moves of tasks that wait away: rebalancing asks for them, and the poller does them."""
+
+from dataclasses import asdict, fields
+from datetime import datetime
+
+from sqlalchemy import BigInteger, Column, Table, bindparam, delete, select
+
+from gridbridge.model.transfer.moving import IN_FLIGHT, Moving, Stage
+from gridbridge.model.transfer.transfer import Key
+from gridbridge.state.database.columns import METADATA, Moment, Words
+from gridbridge.state.database.core import Database
+
+MOVES = Table(
+    "transfer_moves",
+    METADATA,
+    Column("name", Words, primary_key=True),
+    Column("uid", BigInteger, primary_key=True, autoincrement=False),
+    *(Column(name, Words, nullable=False) for name in ("source", "target")),
+    Column("asked_at", Moment, nullable=False),
+    *(Column(name, Words, nullable=False) for name in ("stage", "reason")),
+)
+_MOVING = tuple(MOVES.c[field.name] for field in fields(Moving))
+_OLDEST_FIRST = select(*_MOVING).order_by(MOVES.c.asked_at, MOVES.c.name, MOVES.c.uid)
+_IN_FLIGHT = _OLDEST_FIRST.where(MOVES.c.stage.in_(IN_FLIGHT))
+_DROPPED_SINCE = select(MOVES.c.name, MOVES.c.uid).where(
+    MOVES.c.stage == Stage.DROPPED, MOVES.c.asked_at >= bindparam("at")
+)
+
+
+class Moves:
+    """What is kept of them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._upsert = database.upsert(MOVES)
+
+    def put(self, one: Moving) -> None:
+        """Keep a move, new or changed."""
+        self._database.execute(self._upsert, asdict(one))
+
+    def in_flight(self) -> tuple[Moving, ...]:
+        """Return those that have not ended, oldest first."""
+        rows = map(dict, self._database.rows(_IN_FLIGHT))
+        return tuple(Moving(**row | {"stage": Stage(row["stage"])}) for row in rows)
+
+    def dropped_since(self, at: datetime) -> frozenset[Key]:
+        """Return what was asked for at that time or later, and did not hold any more."""
+        rows = self._database.rows(_DROPPED_SINCE, at=at)
+        return frozenset((row["name"], row["uid"]) for row in rows)
+
+    def forget(self, before: datetime) -> None:
+        """Forget those that ended and were asked for before that time."""
+        ended = MOVES.c.stage.not_in(IN_FLIGHT)
+        self._database.execute(delete(MOVES).where(ended, MOVES.c.asked_at < before))

@@ -1,0 +1,59 @@
+"""What rebalancing has done of late, and whether it may do anything."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from sqlalchemy import Column, Table, and_, delete, select
+
+from gridbridge.model.rebalance.snapshot import Recent
+from gridbridge.state.database.columns import METADATA, Moment, Words
+from gridbridge.state.database.core import Database
+
+HOST, JOB, READ, QUIESCED = "host", "job", "read", "quiesced"
+NOTES = Table(
+    "rebalance_notes",
+    METADATA,
+    Column("kind", Words, primary_key=True),  # of what: a host that got a task, a job ...
+    Column("name", Words, primary_key=True),
+    Column("at", Moment, nullable=False),
+)
+
+
+class Rebalanced:
+    """What is kept of it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def recent(self) -> Recent:
+        """Return when hosts got tasks, and when jobs were rebalanced."""
+        return Recent(hosts=self._of(HOST), jobs=self._of(JOB))
+
+    def read(self) -> dict[str, datetime]:
+        """Return when replicas of datasets were read, or were to be."""
+        return self._of(READ)
+
+    def note(self, kind: str, names: Iterable[str], at: datetime) -> None:
+        """Note that something was done about hosts or jobs now."""
+        rows = [{"kind": kind, "name": name, "at": at} for name in names]
+        if rows:
+            self._database.execute(self._database.upsert(NOTES), rows)
+
+    def quiesced(self) -> datetime | None:
+        """Return since when nothing may be moved; None: it may."""
+        return self._of(QUIESCED).get("")
+
+    def quiesce(self, at: datetime | None) -> None:
+        """Let nothing be moved from now on, or with None again."""
+        with self._database.transaction():
+            self._database.execute(delete(NOTES).where(NOTES.c.kind == QUIESCED))
+            self.note(QUIESCED, [""] if at else [], at or datetime.max)
+
+    def forget(self, before: datetime) -> None:
+        """Forget what was done before a time."""
+        of = and_(NOTES.c.kind != QUIESCED, NOTES.c.at < before)
+        self._database.execute(delete(NOTES).where(of))
+
+    def _of(self, kind: str) -> dict[str, datetime]:
+        rows = self._database.rows(select(NOTES).where(NOTES.c.kind == kind))
+        return {row["name"]: row["at"] for row in rows}

@@ -1,0 +1,80 @@
+"""The files by which people let the service look after their datasets.
+
+Each lies in its owner's own folder among the campaign files (`u.UID`, where nobody else but the
+service's group may write), is that person's, and has the name of a dataset: no more, for the record
+itself is nobody else's to read. Its name follows from the dataset's, so that it is there once.
+"""
+
+import hashlib
+import json
+import os
+import pwd
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.places import CAMPAIGNS, KEPT_DATASET
+from gridbridge.model.rebalance.datasets import DATASET_NAME
+from gridbridge.shell import files
+from gridbridge.state import campaign_picking as picked
+
+MAX_BYTES = 1024
+MOST = 1000  # datasets of one person
+NO_FILE = (ValueError, KeyError, TypeError, IndexError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Let:
+    """A dataset that its owner lets the service look after."""
+
+    uid: int
+    owner: str
+    file: str  # below the folder
+    dataset: str
+
+
+def let(dataset: str, folder: str = CAMPAIGNS) -> None:
+    """Let the service look after a dataset of ours; StateError where that can't be told."""
+    data = json.dumps({"dataset": dataset}).encode()
+    files.replace(f"{picked.mine(folder)}/{_file_of(dataset)}", data, mode=0o640)
+
+
+def take_back(dataset: str, folder: str = CAMPAIGNS) -> None:
+    """Let it no more; may be repeated."""
+    if os.path.isdir(folder):
+        files.remove(f"{picked.mine(folder)}/{_file_of(dataset)}")
+
+
+def is_let(dataset: str, folder: str = CAMPAIGNS) -> bool:
+    """Say whether we let the service look after a dataset."""
+    return os.path.isdir(folder) and os.path.lexists(f"{picked.mine(folder)}/{_file_of(dataset)}")
+
+
+def listed(folder: str = CAMPAIGNS) -> list[Let]:
+    """Return what people let, each dataset once, of each person the first many.
+
+    What is wrong there is left out.
+    """
+    found: dict[int, dict[str, Let]] = {}
+    for path in sorted(picked.names(folder)):
+        if path.rpartition("/")[2].startswith(KEPT_DATASET):
+            for one in _read(path, folder):
+                of_uid = found.setdefault(one.uid, {})
+                if len(of_uid) < MOST:
+                    of_uid.setdefault(one.dataset, one)
+    return [one for of_uid in found.values() for one in of_uid.values()]
+
+
+def _read(path: str, folder: str) -> Iterator[Let]:
+    with suppress(OSError, GridbridgeError, *NO_FILE):
+        person = path.partition("/")[0]
+        data, facts = files.read(f"{folder}/{path}", MAX_BYTES, int(person.split(".")[1]))
+        name = json.loads(data)["dataset"]
+        if isinstance(name, str) and DATASET_NAME.holds(name):
+            owner = pwd.getpwuid(facts.st_uid).pw_name
+            yield Let(uid=facts.st_uid, owner=owner, file=path, dataset=name)
+
+
+def _file_of(dataset: str) -> str:
+    return f"{KEPT_DATASET}{hashlib.sha256(dataset.encode()).hexdigest()[:32]}"

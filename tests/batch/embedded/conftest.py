@@ -1,0 +1,9 @@
+"""Where the tests of embedded clusters kill programs."""
+
+import pytest
+
+
+@pytest.fixture(params=[21, pytest.param(7, marks=pytest.mark.long)])
+def step(request: pytest.FixtureRequest) -> int:
+    """Return how many function calls lie between two places where a program is killed."""
+    return int(request.param)

@@ -1,0 +1,122 @@
+"""Which tasks on a host may run elsewhere again, and that none is moved beside one that may not."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine.standby import moving
+from gridbridge.model.places import BEST_EFFORT
+from gridbridge.model.route import Cell
+
+NOW_S = 1_800_000_000.0
+ROW = """<job_list state="running"><JB_job_number>{job}</JB_job_number><state>{state}</state>
+<slots>{slots}</slots>{task}</job_list>"""
+QUEUE = """<Queue-List><name>{name}</name><resource name="{mark}" type="hf">{best}</resource>
+{rows}</Queue-List>"""
+
+
+def job(number: int, *more: str, restart: int = 1, kind: int = 64, at: int = 0) -> str:
+    """Return a job as `qstat -xml -j` shows it."""
+    return (
+        f"<element><JB_job_number>{number}</JB_job_number>{''.join(more)}"
+        f"<JB_execution_time>{at}</JB_execution_time><JB_restart>{restart}</JB_restart>"
+        f"<JB_type>{kind}</JB_type></element>"
+    )
+
+
+def jobs(*some: str) -> bytes:
+    body = "".join(some)
+    return f"<detailed_job_info><djob_info>{body}</djob_info></detailed_job_info>".encode()
+
+
+def row(number: int, state: str = "r", task: int = 0, slots: int = 1) -> str:
+    told = f"<tasks>{task}</tasks>" if task else ""
+    return ROW.format(job=number, state=state, slots=slots, task=told)
+
+
+def listed(*queues: str) -> bytes:
+    body = "".join(queues)
+    return f"<job_info><queue_info>{body}</queue_info></job_info>".encode()
+
+
+def queue(name: str, *rows: str, best: str = "0") -> str:
+    return QUEUE.format(name=name, mark=BEST_EFFORT, best=best, rows="".join(rows))
+
+
+@pytest.mark.parametrize(
+    ("told", "is_movable"),
+    [
+        (job(7), True),
+        (job(7, restart=0), False),
+        (job(7, restart=2), False),
+        (job(7, "<JB_checkpoint_name>blcr</JB_checkpoint_name>", restart=0), True),
+        (job(7, "<JB_pe>mpi</JB_pe>"), False),
+        (job(7, kind=0x4), False),
+        (job(7, kind=64 | 0x80), True),
+        (job(7, at=int(NOW_S) + 60), False),
+        (job(7, at=int(NOW_S) - 60), True),
+    ],
+    ids=["y", "as-the-queue", "n", "checkpoint", "parallel", "qrsh", "array", "later", "due"],
+)
+def test_only_jobs_that_asked_for_it_may_run_elsewhere_again(told: str, is_movable: bool) -> None:
+    found = moving.read_movable(jobs(told), NOW_S)
+
+    assert found == (frozenset({"7"}) if is_movable else frozenset())
+
+
+def test_tasks_of_best_effort_queues_are_left_out() -> None:
+    told = listed(
+        queue("all.q@n1", row(1, task=3, slots=2), row(2)),
+        queue("low.q@n1", row(3), best="1"),
+        queue("all.q@n2"),
+    )
+
+    found = moving.read_running(told)
+    assert [(one.name, one.slots) for one in found["n1"]] == [("1.3", 2), ("2", 1)]
+    assert found["n2"] == ()
+
+
+@pytest.fixture
+def cell(tmp_path: Path) -> Cell:
+    """Return a cell whose programs print files of a folder and note what they were called with."""
+    for name, body in (
+        ("qstat", 'case "$*" in *" -j "*) cat jobs ;; *) cat rows ;; esac'),
+        ("qmod", 'echo "$@" >>called'),
+    ):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\ncd "${{0%/*}}"\n{body}\n')
+        program.chmod(0o755)
+    return Cell(
+        root=str(tmp_path),
+        cell="alpha",
+        qmaster_port="1",
+        execd_port="2",
+        binaries=str(tmp_path),
+        timeout_s=10.0,
+        login=None,
+    )
+
+
+def called(cell: Cell) -> str:
+    path = Path(cell.binaries) / "called"
+    return path.read_text() if path.exists() else ""
+
+
+def test_all_tasks_of_a_host_are_put_back_but_those_on_their_way(cell: Cell) -> None:
+    """A task that starts or ends is left for the next look."""
+    (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1), job(2)))
+    rows = (row(1, task=3), row(1, "t", task=4), row(2, "Rr"), row(2, "dr"))
+    (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", *rows)))
+
+    assert moving.put_elsewhere(cell, "n1", NOW_S)
+    assert called(cell) == "-rj 1.3\n-rj 2\n"
+
+
+def test_nothing_is_put_back_beside_a_task_that_may_not(cell: Cell) -> None:
+    """One that has ended meanwhile is not known any more, and is taken for such a one."""
+    (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1)))
+    (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", row(1), row(2))))
+
+    assert not moving.put_elsewhere(cell, "n1", NOW_S)
+    assert moving.movable(cell, ["n1"], NOW_S) == {"n1": (1,)}
+    assert called(cell) == ""

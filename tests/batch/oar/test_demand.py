@@ -1,0 +1,174 @@
+"""What a balancer makes of oarnodes and oarstat: slots, jobs that wait, and nodes that rest."""
+
+import json
+
+import pytest
+
+from gridbridge.batch.oar import nodes
+from gridbridge.batch.oar.commands import BREAK, WHOLE
+from gridbridge.batch.oar.demand import lies, read, told_reachable
+from gridbridge.batch.oar.parse import MAY_REST
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.cell import Shape
+from gridbridge.model.elastic.layout import Spread
+from gridbridge.model.states import QueueFact
+from tests.batch.oar.test_parse import shown
+
+QUEUE = "all.q"
+
+
+def resource(number: int, host: str, **values: object) -> dict[str, object]:
+    """Return a resource as oarnodes shows it."""
+    usual: dict[str, object] = {
+        "resource_id": number,
+        "network_address": host,
+        "state": "Alive",
+        "next_state": "UnChanged",
+        "type": "default",
+        "drain": "NO",
+        "available_upto": 2147483647,
+    }
+    return usual | values
+
+
+def document(
+    resources: list[dict[str, object]], *jobs: dict[str, object], up: tuple[str, ...] = ()
+) -> bytes:
+    """Return a whole answer."""
+    table = {str(one["resource_id"]): one for one in resources}
+    listed = {str(one["Job_Id"]): one for one in jobs}
+    told = json.dumps(table).encode() + BREAK + json.dumps(listed).encode() + WHOLE
+    return told + told_reachable(up)
+
+
+TWO = [resource(number, host) for number, host in ((1, "n1"), (2, "n1"), (3, "n2"), (4, "n2"))]
+HALTED = {"state": "Absent", "available_upto": MAY_REST}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ("-l \"{type = 'default'}/resource_id=1,walltime=0:10:0\" ", (1, "")),
+        ("-l \"{type = 'default'}/resource_id=6,walltime=2:0:0\" ", (6, "any")),
+        ("-l \"{type = 'default'}/network_address=1/resource_id=4,walltime=2:0:0\" ", (4, "one")),
+        ("-l \"{type = 'default'}/network_address=3/core=2,walltime=2:0:0\" ", (6, "each-2")),
+        ('-l "{a}/network_address=1/core=2+{b}/gpu=3,walltime=2:0:0" ', (5, "any")),
+        ('-l "/core=2,walltime=2:0:0" -l "/core=8,walltime=1:0:0" ', (2, "any")),
+        ('-l "/network_address=ALL/core=2,walltime=2:0:0" ', (2, "one")),
+        ("", (1, "")),
+    ],
+)
+def test_a_request_is_read_as_slots_and_how_they_lie(
+    wanted: str, expected: tuple[int, str]
+) -> None:
+    """Of several ways in which a job may run the first counts."""
+    assert lies(wanted) == expected
+
+
+def test_slots_that_jobs_have_are_used_and_best_effort_ones_apart() -> None:
+    run = shown(Job_Id=1, assigned_resources=[1])
+    best = shown(Job_Id=2, assigned_resources=[2, 3], queue="besteffort")
+    cell, layout = read(document(TWO, run, best), QUEUE)
+
+    usual = {one.host: one for one in cell.instances if one.queue == QUEUE}
+    assert (usual["n1"].running, usual["n1"].free) == ((1,), 1)
+    assert (usual["n2"].running, usual["n2"].free) == ((), 2)
+    assert [one.running for one in cell.instances if one.queue == "besteffort"] == [(1,), (1,)]
+    assert layout.queues["besteffort"].is_best_effort
+
+
+def test_a_job_that_is_being_launched_has_its_slots() -> None:
+    cell, _ = read(document(TWO, shown(state="toLaunch", assigned_resources=[3])), QUEUE)
+
+    assert [one.used for one in cell.instances if one.queue == QUEUE] == [0, 1]
+
+
+def test_jobs_that_are_alike_wait_as_one_row_and_held_ones_can_t_start() -> None:
+    wanted = "-l \"{type = 'default'}/network_address=2/resource_id=1,walltime=0:10:0\" "
+    usual: dict[str, object] = {"assigned_resources": [], "wanted_resources": wanted}
+    waits = [shown(Job_Id=at, state="Waiting", **usual) for at in (1, 2)]
+    held = shown(Job_Id=3, state="Hold", **usual)
+    after = shown(Job_Id=4, state="Waiting", dependencies=[1], **usual)
+    booked = shown(Job_Id=5, state="Waiting", reservation="Scheduled", **usual)
+    cell, layout = read(document(TWO, *waits, held, after, booked), QUEUE)
+
+    rows = {one.jobs: one for one in cell.waiting}
+    assert rows[1, 2].shape == Shape(slots=2, pe="each-1")
+    assert [one.can_start for one in rows.values()] == [True, False, False, False]
+    assert (rows[(4,)].is_dependent, rows[(5,)].is_deferred) == (True, True)
+    assert layout.environments["each-1"].spread is Spread.FIXED
+
+
+def test_an_advance_reservation_keeps_its_slots() -> None:
+    """The node is busy long before: OAR would not wake it."""
+    booked = shown(
+        state="Waiting",
+        reservation="Scheduled",
+        assigned_resources=[],
+        reserved_resources={"3": {"network_address": "n2"}},
+    )
+    told = document(TWO, booked)
+    cell, _ = read(told, QUEUE)
+
+    assert [one.reserved for one in cell.instances if one.queue == QUEUE] == [0, 1]
+    plain = told[: told.index(WHOLE) + len(WHOLE)]
+    assert (nodes.looked(plain, "n1").is_idle, nodes.looked(plain, "n2").is_idle) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("values", "up", "expected"),
+    [
+        ({}, (), set()),
+        ({"drain": "YES"}, (), {QueueFact.DISABLED}),
+        (HALTED, (), {QueueFact.DISABLED, QueueFact.UNREACHABLE}),
+        (HALTED, ("n1",), {QueueFact.DISABLED}),
+        ({"state": "Absent"}, ("n1",), {QueueFact.UNREACHABLE}),
+        ({"state": "Absent", "available_upto": 0}, ("n1",), {QueueFact.UNREACHABLE}),
+        ({"state": "Suspected"}, (), {QueueFact.UNREACHABLE}),
+        ({"state": "Dead"}, (), {QueueFact.UNREACHABLE}),
+    ],
+)
+def test_a_node_takes_jobs_when_it_is_alive_and_not_drained(
+    values: dict[str, object], up: tuple[str, ...], expected: set[str]
+) -> None:
+    """One that was halted answers once it is up; of all others OAR's word counts."""
+    cell, _ = read(document([resource(1, "n1", **values)], up=up), QUEUE)
+
+    assert cell.instances[0].state.facts == expected
+    assert (cell.hosts[0].load is None) == (QueueFact.UNREACHABLE in expected)
+
+
+@pytest.mark.parametrize("told", [b"", document([]), document(TWO)[:-3], b"{}"])
+def test_half_an_answer_is_none(told: bytes) -> None:
+    """An idle cluster is switched off: nothing may look like one."""
+    with pytest.raises(ParseError):
+        read(told, QUEUE)
+
+
+def test_a_node_in_maintenance_has_no_tag() -> None:
+    """Nobody wakes it then (oarnodesetting -m on)."""
+    table = {
+        "1": resource(1, "n1", gb_tags="htools:standby:auto", **HALTED),
+        "2": resource(2, "n2", gb_tags="htools:standby:3+x", state="Absent", available_upto=0),
+        "3": resource(3, "n3", gb_tags="a+b"),
+        "4": resource(4, "n4", gb_tags=None),
+    }
+
+    expected = {"n1": ("htools:standby:auto",), "n3": ("a", "b")}
+    assert nodes.read_tags(json.dumps(table).encode()) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "is_ours"),
+    [
+        ('ENERGY_SAVING_INTERNAL="no"', True),
+        ('#SCHEDULER_NODE_MANAGER_SLEEP_CMD="/x"', True),
+        ('SCHEDULER_NODE_MANAGER_SLEEP_CMD=""', True),
+        ('ENERGY_SAVING_INTERNAL="yes"', False),
+        ("ENERGY_SAVING_INTERNAL = yes", False),
+        ('SCHEDULER_NODE_MANAGER_WAKE_UP_CMD="/opt/gridbridge/oar-hooks/wake-up"', False),
+        ("  SCHEDULER_NODE_MANAGER_SLEEP_CMD=/x -f", False),
+    ],
+)
+def test_oar_conf_says_whether_oar_halts_nodes_itself(line: str, is_ours: bool) -> None:
+    assert (nodes.saves_itself(f"# OAR\nDB_TYPE=Pg\n{line}\n") == "") == is_ours

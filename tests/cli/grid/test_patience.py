@@ -1,0 +1,50 @@
+"""Who waits for the runner is told so."""
+
+from threading import Event
+
+import pytest
+
+from gridbridge.cli import output
+from gridbridge.cli.grid import patience
+
+
+def test_a_long_wait_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, lines = Event(), list[str]()
+
+    def complain(line: str) -> None:
+        lines.append(line)
+        told.set()
+
+    monkeypatch.setattr(output, "complain", complain)
+
+    with patience.told("griddel", after_s=0.0):
+        assert told.wait(10.0)
+
+    assert lines == [
+        "griddel: waiting for gridbridge-runner, 90 s at most (from cron it comes once a minute)"
+    ]
+
+
+def test_a_wait_for_what_was_taken_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is longer."""
+    told, lines = Event(), list[str]()
+
+    def complain(line: str) -> None:
+        lines.append(line)
+        told.set()
+
+    monkeypatch.setattr(output, "complain", complain)
+
+    with patience.told("griddel", after_s=3600.0, taken_s=0.0):
+        assert told.wait(10.0)
+
+    assert lines == [
+        "griddel: gridbridge-runner took it and has not answered; waiting on, 600 s at most"
+    ]
+
+
+def test_a_short_wait_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with patience.told("griddel", after_s=3600.0):
+        pass
+
+    assert capsys.readouterr() == ("", "")

@@ -1,0 +1,67 @@
+"""What the picture of a campaign shows: each cluster, what failed, and the forecast."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.dates import date2num
+
+from gridbridge.cli.plots import campaign
+from gridbridge.model.campaigns.task import Ended
+from tests.cli.grid.test_tasks import SWEEP
+
+BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ONE = replace(SWEEP, submitted_at=BEGAN, tasks=100, ended=60, failed=5)
+ENDS = (
+    Ended(at=BEGAN + timedelta(minutes=10), cluster="beta", tasks=20, failed=0),
+    Ended(at=BEGAN + timedelta(minutes=20), cluster="gamma", tasks=30, failed=5),
+    Ended(at=BEGAN + timedelta(minutes=30), cluster="beta", tasks=10, failed=0),
+)
+NOW = BEGAN + timedelta(minutes=40)
+BAND = (BEGAN + timedelta(minutes=60), BEGAN + timedelta(minutes=90))
+
+
+def axes(band: tuple[datetime, ...] = BAND, ended: int = 60) -> Axes:
+    """Return what is drawn."""
+    (found,) = campaign.drawn(replace(ONE, ended=ended), ENDS, NOW, band).axes
+    return found
+
+
+def names(found: Axes) -> list[str]:
+    """Return the labels of the legend, the uppermost stack first."""
+    return [one.get_text() for one in found.get_legend().get_texts()]
+
+
+def test_each_cluster_is_a_stack_as_high_as_what_ended_there() -> None:
+    """The upper edge of the second one is the sum of both."""
+    found = axes()
+    tops = [max(y for _, y in one.get_paths()[0].vertices) for one in found.collections]
+
+    assert [30, 60] == tops
+    assert {"beta: 30", "gamma: 30"} <= {*names(found)}
+
+
+def test_what_failed_is_a_line_of_its_own() -> None:
+    found = axes()
+    (line,) = [one for one in found.lines if str(one.get_label()).startswith("failed")]
+
+    assert "failed, of all: 5" == line.get_label()
+    assert 5 == max(line.get_ydata())
+
+
+def test_the_band_reaches_from_now_to_the_two_moments_of_the_forecast() -> None:
+    (band,) = axes().patches
+    corners = [tuple(map(float, each)) for each in band.get_xy()[:3]]
+
+    assert [(date2num(at), y) for at, y in ((NOW, 60), (BAND[0], 100), (BAND[1], 100))] == corners
+    assert "forecast" in names(axes())
+
+
+@pytest.mark.parametrize(("band", "ended"), [((), 60), (BAND, 100)])
+def test_without_a_forecast_or_after_the_end_there_is_no_band(
+    band: tuple[datetime, ...], ended: int
+) -> None:
+    assert [] == [*axes(band, ended).patches]

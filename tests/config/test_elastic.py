@@ -1,0 +1,63 @@
+"""What gridbridge.toml may not say of a cluster that grows and shrinks: one line for each."""
+
+import pytest
+
+from gridbridge import config
+from gridbridge.errors import ConfigError
+
+SITE = """
+[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 6444
+execd_port = 6445
+"""
+
+
+@pytest.mark.parametrize(
+    ("section", "line"),
+    [
+        ("demand", 'schedule = "0-24 9-2"'),
+        ("demand", 'schedule = "mon-fri 8-20 2-10, 0-24 6-5"'),
+        ("demand", 'schedule = "0-25 0-2"'),
+        ("demand", 'schedule = "0-24 0--2"'),
+        ("demand", 'schedule = "day 0-24 0-2"'),
+        ("demand", "budget_hour = nan"),
+        ("demand", "budget_month = inf"),
+        ("demand", "budget_month = -1"),
+        ("demand", "billing_s = 0"),
+        ("demand", "billing_s = nan"),
+        ("pool.p", "price = nan"),
+        ("pool.p", "price = inf"),
+        ("pool.p", "price = -inf"),
+        ("pool.p", "price = -1"),
+        ("pool.p", 'price = "cheap"'),
+        ("pool.p", 'prices = "22-25=0.1"'),
+        ("pool.p", 'prices = "22-6=-0.1"'),
+        ("pool.p", 'prices = "22-6=nan"'),
+        ("pool.p", 'prices = "22-6=inf"'),
+        ("pool.p", 'prices = "22-6"'),
+        ("pool.p", "quota = -1"),
+        ("pool.p", "quota = 1.5"),
+        ("pool.p", "quota = inf"),
+        ("pool.p", "slots = 0"),
+        ("pool.p", "limit = -1"),
+        ("squeeze", "minimal_reserve = nan"),
+        ("squeeze", "target_reserve = inf"),
+    ],
+)
+def test_nonsense_is_refused_with_its_key(section: str, line: str) -> None:
+    key = line.partition(" ")[0]
+
+    with pytest.raises(ConfigError) as refused:
+        config.parse("FILE", f"{SITE}[{section}]\n{line}\n".encode())
+
+    assert len(refused.value.problems) == 1
+    assert f"[{section}] {key}" in refused.value.problems[0]
+
+
+@pytest.mark.parametrize("schedule", ["", "0-24 0-0", "0-24 2-2", "mon-fri 8-20 2-10, 0-24 0-5"])
+def test_a_schedule_that_means_something_is_taken(schedule: str) -> None:
+    text = f'{SITE}[demand]\nschedule = "{schedule}"\n'
+
+    assert config.parse("FILE", text.encode()).demand.schedule == schedule

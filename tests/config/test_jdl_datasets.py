@@ -1,0 +1,94 @@
+"""A campaign's JDL names datasets; a task's own data is a key that is known and not there yet."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gridbridge.config.brought import jdl, jdl_ranges, jdl_words
+from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.jdl import DatasetWish, Jdl
+from gridbridge.services.encoding import decode, encode
+from gridbridge.state.database.campaign_rows import jdl_of
+
+KNOWN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
+
+
+def load(said: dict[str, object], folder: str = "/jdl") -> Jdl:
+    return jdl.load("n.json", json.dumps(KNOWN | said), folder=folder).jdl
+
+
+@pytest.mark.parametrize(
+    ("path", "whole"),
+    [("reads", "/jdl/reads"), ("../x", "/x"), ("/data/x", "/data/x"), ("~/x", "HOME/x")],
+)
+def test_a_path_is_from_the_jdls_folder_or_ones_home(path: str, whole: str) -> None:
+    found = load({"datasets": {"reads": {"path": path, "replicas": 2}}})
+
+    home = str(Path("~").expanduser())
+    assert found.datasets == {"reads": DatasetWish(path=whole.replace("HOME", home), replicas=2)}
+
+
+def test_one_replica_is_wished_for_where_nothing_is_said() -> None:
+    assert load({"datasets": {"a": {"path": "a"}}}).datasets["a"].replicas == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [],
+        {},
+        "reads",
+        {"reads": "path"},
+        {"reads": {}},
+        {"reads": {"path": ""}},
+        {"reads": {"path": 3}},
+        {"reads": {"path": "a\nb"}},
+        {"reads": {"path": "a", "replicas": 0}},
+        {"reads": {"path": "a", "replicas": 101}},
+        {"reads": {"path": "a", "replicas": True}},
+        {"reads": {"path": "a", "copies": 2}},
+        {"../reads": {"path": "a"}},
+        {f"d{n}": {"path": "a"} for n in range(101)},
+    ],
+)
+def test_what_is_no_dataset_is_refused_with_what_would_be_right(value: object) -> None:
+    with pytest.raises(ConfigError, match=r'\{"NAME": \{"path": "FILE or FOLDER"'):
+        load({"datasets": value})
+
+
+def test_a_dataset_of_one_cluster_alone_is_refused() -> None:
+    own = {"datasets": {"a": {"path": "a"}}}
+
+    with pytest.raises(ConfigError, match="outside of clusters, for all of them"):
+        load({"clusters": {"beta": own}})
+
+
+def test_what_a_task_reads_is_known_and_not_there_yet() -> None:
+    with pytest.raises(ConfigError, match=r"inputs = .*: not yet; leave it out"):
+        load({"inputs": ["reads"]})
+
+
+def test_datasets_are_kept_with_the_campaign_and_said_again() -> None:
+    found = load({"datasets": {"reads": {"path": "reads", "replicas": 2}}})
+
+    assert decode(encode(found), Jdl) == found
+    assert jdl_of(json.loads(json.dumps(encode(found))) | {"type": "default"}) == found
+    said = jdl_words.as_jdl(found, ["0"])
+    assert jdl.load("n", json.dumps(said)).jdl.datasets == found.datasets
+
+
+@pytest.mark.parametrize(
+    ("name", "wish"),
+    [
+        ("reads", DatasetWish(path="reads")),
+        ("reads", DatasetWish(path="/a\nb")),
+        ("reads", DatasetWish(path="/a", replicas=0)),
+        ("-rf", DatasetWish(path="/a")),
+    ],
+)
+def test_a_file_of_another_program_asks_for_nothing_else(name: str, wish: DatasetWish) -> None:
+    right = load({})
+
+    assert jdl_ranges.out_of_range(right) == ""
+    assert jdl_ranges.out_of_range(Jdl(name="n", datasets={name: wish})).startswith("datasets.")

@@ -1,0 +1,118 @@
+"""A task has ended once its cluster tells so, or has forgotten it for long."""
+
+import pytest
+
+from gridbridge.decisions.campaigns.ending.judge import (
+    FORGOTTEN,
+    ended,
+    forgotten,
+    still_known,
+)
+from gridbridge.decisions.campaigns.ending.portions import portions
+from gridbridge.model.campaigns.campaign import Attempt, Outcome
+from gridbridge.model.campaigns.plan import Again, Plan
+from gridbridge.model.campaigns.wiping import Mark, WipedFor
+from gridbridge.model.job import JobEnd, KilledFor
+
+
+def attempt(place: int) -> Attempt:
+    """Return the first attempt of a task."""
+    return Attempt(campaign=1, task=place - 1, attempt=1, array=1, place=place)
+
+
+def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
+    """An accounting record comes some seconds later."""
+    missing = {attempt(1): 0.0, attempt(2): 60.0, attempt(3): 61.0}
+
+    found = ended(missing, {1: JobEnd(exit_status=3, wallclock_s=4.6)}, 600, 60.0)
+
+    told = [(one.place, one.outcome, one.exit_status, one.wallclock_s) for one in found]
+    assert told == [
+        (1, Outcome.PROGRAM_ERROR, 3, 5),
+        (3, Outcome.CANCELLED, None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("end", "wiped_for", "outcome"),
+    [
+        (FORGOTTEN, WipedFor.OVERFLOW, Outcome.WIPED),
+        (FORGOTTEN, WipedFor.WAITED, Outcome.WIPED),
+        (JobEnd(signal=9), WipedFor.WAITED, Outcome.PREEMPTED),
+        (JobEnd(signal=9, killed_for=KilledFor.DELETION), WipedFor.WAITED, Outcome.PREEMPTED),
+        (JobEnd(exit_status=0), WipedFor.WAITED, Outcome.SUCCESS),
+        (JobEnd(signal=9, killed_for=KilledFor.DELETION), WipedFor.OVERRAN, Outcome.WALLTIME),
+        (JobEnd(exit_status=3), WipedFor.OVERRAN, Outcome.PROGRAM_ERROR),
+    ],
+)
+def test_what_nikita_deleted_is_not_its_owners_deletion(
+    end: JobEnd, wiped_for: WipedFor, outcome: Outcome
+) -> None:
+    """What never started has lost nothing; what ended by itself ended so."""
+    found = ended({attempt(1): 99.0}, {1: end}, 600, 60.0, {1: Mark(wiped_for=wiped_for)})
+
+    assert [one.outcome for one in found] == [outcome]
+
+
+def test_a_status_that_the_wrapper_changed_is_kept_as_it_was() -> None:
+    """99 would be an order to Grid Engine, so the wrapper ends with 199; 199 is a signal then."""
+    missing = {attempt(1): 0.0, attempt(2): 0.0, attempt(3): 0.0}
+    ends = {1: JobEnd(exit_status=199), 2: JobEnd(signal=63), 3: JobEnd(signal=11)}
+
+    found = ended(missing, ends, 600, 60.0)
+
+    assert [one.exit_status for one in found] == [99, 199, None]
+
+
+def of(task: int, number: int = 1, outcome: Outcome = Outcome.SUCCESS) -> Attempt:
+    """Return an attempt of a task that has ended."""
+    return Attempt(
+        campaign=1, task=task, attempt=number, array=number, place=task + 1, outcome=outcome
+    )
+
+
+def test_many_ends_are_noted_in_portions_that_keep_a_task_together() -> None:
+    """A task's attempts say together what became of it, and whether it runs again."""
+    copies = (of(1), of(1, 2, Outcome.COPY))
+    again = Again(campaign=1, task=2, attempt=1, outcome=Outcome.SITE_FAULT)
+    rest = {"finished": (7,), "again": (again,)}
+    ended = (copies[0], of(3), of(0), of(2), copies[1])
+
+    found = portions(Plan(ended=ended, **rest), most=2)  # type: ignore[arg-type]
+
+    assert found == (
+        Plan(ended=(of(0), *copies)),
+        Plan(ended=(of(2), of(3)), **rest),  # type: ignore[arg-type]
+    )
+
+
+def test_a_plan_without_ends_is_one_portion() -> None:
+    assert portions(Plan(finished=(7,))) == (Plan(finished=(7,)),)
+
+
+def test_an_end_that_is_told_in_two_ways_is_none_and_is_not_forgotten() -> None:
+    """One of the records is forged: then nobody knows which."""
+    missing = {attempt(1): 9999.0, attempt(2): 9999.0}
+
+    assert forgotten(missing, {1: None}, 60.0) == (attempt(2),)
+    assert [one.place for one in ended(missing, {1: None}, 600, 60.0)] == [2]
+
+
+@pytest.mark.parametrize(
+    ("lives", "is_listed", "kept"),
+    [
+        pytest.param(None, False, [], id="its cluster knows it no more"),
+        pytest.param({1}, True, [1], id="what runs lives, the rest was deleted"),
+        pytest.param({1}, False, [1, 2], id="a list without it is cut short"),
+        pytest.param(frozenset(), False, [1, 2], id="also while all of it waits"),
+    ],
+)
+def test_a_task_that_a_list_leaves_out_is_asked_for(
+    lives: set[int] | None, is_listed: bool, kept: list[int]
+) -> None:
+    """A list that was cut short would have it run twice."""
+    known = None if lives is None else frozenset(lives)
+
+    found = still_known((attempt(1), attempt(2)), known, is_listed)
+
+    assert sorted(one.place for one in found) == kept

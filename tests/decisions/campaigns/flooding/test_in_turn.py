@@ -1,0 +1,110 @@
+"""Campaigns at a cluster whose free slots start nothing: the runner's cycles and nikita's."""
+
+from collections.abc import Iterable, Set
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from gridbridge.decisions.campaigns import cycle, flood
+from gridbridge.model.campaigns.jobratio import Ratio
+from gridbridge.model.campaigns.plan import Room, Seen, There
+from gridbridge.model.campaigns.wiping import Listed, Part, Patience, Wipe
+from tests.decisions.campaigns.test_distribution import NOON, at, campaign
+
+ROOM = Room(free_slots=100, max_slots=100, slots=100, flood_rate=0.1)
+PATIENCE = Patience(grace_s=60, waiting_s=900, over_walltime_s=1800)
+CYCLE_S, CYCLES_OF_NIKITA, SETTLED_S = 15, 4, 20
+
+
+class Stuck:
+    """Such a cluster, and campaigns that have many tasks for it."""
+
+    def __init__(self, campaigns: int) -> None:
+        self.campaigns = tuple(campaign(n, {"beta": at()}) for n in range(1, campaigns + 1))
+        self.parts: list[Part] = []
+        self.ratios: dict[int, Ratio] = {}
+        self.sent = self.wiped = 0
+
+    def run(self, cycles: int) -> None:
+        """Let time pass."""
+        for number in range(cycles):
+            self.now = NOON + timedelta(seconds=CYCLE_S * number)
+            if number % CYCLES_OF_NIKITA == 0:
+                self._wipe()
+            self._send()
+
+    def _wipe(self) -> None:
+        listed = Listed(
+            now=self.now, parts=tuple(self.parts), allowed={"beta": 10}, patience=PATIENCE
+        )
+        for one in flood.plan(listed).wipes:
+            gone = {place for places in one.places for place in places}
+            self.wiped += len(gone)
+            self.parts = [
+                _without(part, gone) if _is_of(part, one) else part for part in self.parts
+            ]
+        self.parts = [part for part in self.parts if part.places]
+
+    def _send(self) -> None:
+        seen = Seen(
+            campaigns=self.campaigns,
+            waiting={one.number: 5000 for one in self.campaigns},
+            arrays=(),
+            max_tasks=1000,
+            arrays_at_once=20,
+            at=self.now,
+            room={"beta": ROOM},
+            there=tuple(self._there(one.number) for one in self.campaigns),
+            ratios=tuple(self.ratios.values()),
+        )
+        plan = cycle.plan(seen)
+        for one in plan.predicted:
+            known = {"campaign": one.campaign, "cluster": "beta", "submitted": one.submitted}
+            self.ratios[one.campaign] = Ratio(**known, ratio=one.ratio)  # type: ignore[arg-type]
+        for send in plan.sends:
+            self.sent += send.tasks
+            self.parts.append(self._part(send.campaign, send.tasks))
+
+    def _part(self, number: int, tasks: int) -> Part:
+        return Part(
+            campaign=number,
+            array=self.sent,
+            cluster="beta",
+            places=(range(1, tasks + 1),),
+            since=self.now,
+            is_waiting=True,
+            walltime_s=3600,
+        )
+
+    def _there(self, number: int) -> There:
+        own = [one for one in self.parts if one.campaign == number]
+        fresh = [one for one in own if (self.now - one.since).total_seconds() < SETTLED_S]
+        waiting = _count(own)
+        return There(
+            campaign=number, cluster="beta", waiting=waiting, listed=waiting, fresh=_count(fresh)
+        )
+
+
+def _is_of(part: Part, wipe: Wipe) -> bool:
+    return (part.campaign, part.array) == (wipe.campaign, wipe.array)
+
+
+def _without(part: Part, gone: Set[int]) -> Part:
+    left = (place for places in part.places for place in places if place not in gone)
+    return replace(part, places=tuple(range(place, place + 1) for place in left))
+
+
+def _count(parts: Iterable[Part]) -> int:
+    return sum(len(places) for part in parts for places in part.places)
+
+
+@pytest.mark.parametrize("campaigns", [1, 2, 3])
+def test_no_campaigns_tasks_are_sent_and_deleted_in_turn(campaigns: int) -> None:
+    """After the first load each tries a task now and then, and the oldest fills what may wait."""
+    stuck = Stuck(campaigns)
+
+    stuck.run(cycles=2 * 3600 // CYCLE_S)
+
+    assert stuck.wiped <= 100 + 120 * campaigns
+    assert stuck.sent <= stuck.wiped + 10 + campaigns

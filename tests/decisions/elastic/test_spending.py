@@ -1,0 +1,70 @@
+"""What nodes have cost: a unit of billing counts as a whole when it begins."""
+
+from datetime import timedelta
+
+import pytest
+
+from gridbridge.decisions.elastic.spending import spent_since
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import Owned
+from gridbridge.model.elastic.sections import Pool
+from tests.decisions.elastic.cells import NOON, ago
+
+HOUR_S = 3600.0
+POOLS = {"usual": Pool(price=2.0, prices="22-6=1")}
+
+
+def owned(up_minutes: float, pool: str = "usual", machine: str = "m-1") -> Owned:
+    """Return a node that was made so many minutes ago."""
+    up, state = ago(up_minutes), NodeState.READY
+    return Owned(name="n1", pool=pool, state=state, since=up, up_since=up, machine=machine)
+
+
+@pytest.mark.parametrize(
+    ("up", "last", "unit_s", "spent"),
+    [
+        pytest.param(30, 1, HOUR_S, 0.0, id="within its hour"),
+        pytest.param(60, 1, HOUR_S, 2.0, id="its second hour begins now"),
+        pytest.param(61, 1, HOUR_S, 0.0, id="it began with the last round"),
+        pytest.param(130, 90, HOUR_S, 4.0, id="two hours in a long pause"),
+        pytest.param(190, 185, 4 * HOUR_S, 0.0, id="a longer unit"),
+        pytest.param(239, 5, 60.0, 5 * 2.0 / 60, id="by the minute"),
+    ],
+)
+def test_units_count_when_they_begin(up: float, last: float, unit_s: float, spent: float) -> None:
+    node = owned(up)
+
+    found = spent_since(ago(last), NOON, [node], [node], POOLS, unit_s, NOON)
+
+    assert found == pytest.approx(spent)
+
+
+@pytest.mark.parametrize("up", [0, 1, 59])
+def test_a_new_machine_counts_at_once(up: float) -> None:
+    """Also if it was made at the very moment of the last round."""
+    before = owned(up, machine="")
+
+    found = spent_since(ago(1), NOON, [before], [owned(up)], POOLS, HOUR_S, NOON)
+
+    assert found == 2.0
+
+
+def test_what_a_provider_tells_later_counts_once() -> None:
+    """A machine was made some seconds after the look of the round that had it made."""
+    node = owned(0.9)
+
+    assert spent_since(ago(1), NOON, [node], [node], POOLS, HOUR_S, NOON) == 0.0
+
+
+def test_a_machine_whose_node_was_lost_counts_for_this_month_alone() -> None:
+    """NOON is in the first day of a month: 13 hours have begun in it by then."""
+    found = spent_since(ago(1), NOON, [], [owned(60 * 24 * 9)], POOLS, HOUR_S, NOON)
+
+    assert found == 13 * 2.0
+
+
+def test_the_price_is_that_of_the_hour_and_unknown_pools_cost_nothing() -> None:
+    night = NOON + timedelta(hours=11)
+    nodes = [owned(0), owned(0, pool="unknown", machine="m-2")]
+
+    assert spent_since(ago(1), NOON, [], nodes, POOLS, HOUR_S, night) == 1.0

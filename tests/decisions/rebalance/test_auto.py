@@ -1,0 +1,96 @@
+"""A round that nobody asked for: which host is served, what holds it up, why nothing moves."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from dataclasses import replace
+
+import pytest
+
+from gridbridge.decisions.rebalance.auto import plan, why_later
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.snapshot import HostState, Snapshot, Task, TaskState
+from tests.decisions.rebalance.boards import GB, host, job, reasons, snapshot, steps, tasks
+
+RULES = Rebalance()
+DRAINED, OTHER = host("b", state=HostState.DRAIN), host("c", 0.2)
+WAITS = Task(job="one", number=1, live="b", size_bytes=GB)
+HELD_UP: dict[str, tuple[HostState, Task]] = {
+    "its task runs": (
+        HostState.DRAIN,
+        Task(job="one", number=2, live="a", size_bytes=GB, state=TaskState.RUNNING),
+    ),
+    "its task is held": (
+        HostState.DRAIN,
+        Task(job="one", number=2, live="a", size_bytes=GB, state=TaskState.STAYING),
+    ),
+    "its task is lost": (HostState.DEAD, Task(job="one", number=2, live="a", size_bytes=GB)),
+    "its disk is full, and its task too large": (
+        HostState.DISK_FULL,
+        Task(job="one", number=2, live="a", size_bytes=10_000 * GB),
+    ),
+}
+
+
+@pytest.mark.parametrize(("state", "task"), HELD_UP.values(), ids=HELD_UP.keys())
+def test_a_host_from_which_nothing_can_be_moved_holds_up_no_other(
+    state: HostState, task: Task
+) -> None:
+    first = host("a", state=state, used_bytes=1005 * GB)
+
+    advice = plan(snapshot([first, DRAINED, OTHER], [task, WAITS]), RULES)
+
+    assert [("live", 1, "b", "c")] == steps(advice)
+
+
+@pytest.mark.parametrize(("state", "task"), HELD_UP.values(), ids=HELD_UP.keys())
+def test_nor_does_it_hold_up_that_hosts_are_evened_out(state: HostState, task: Task) -> None:
+    first, low = host("a", state=state, used_bytes=1005 * GB), [host("c", 0.5), host("d", 0.5)]
+    uneven = tasks({"c": 9}, name="two")
+
+    advice = plan(snapshot([first, *low], [task, *uneven]), RULES)
+
+    assert {("c", "d")} == {(source, target) for _, _, source, target in steps(advice)}
+
+
+def test_a_host_whose_tasks_wait_for_room_holds_that_up_and_says_why() -> None:
+    large = replace(WAITS, size_bytes=900 * GB)
+    low = [host("c", 0.5), host("d", 0.5)]
+
+    advice = plan(snapshot([DRAINED, *low], [large, *tasks({"c": 9}, name="two")]), RULES)
+
+    assert () == advice.moves
+    assert advice.sentence.endswith("b is drained: `gridbridge rebalance fail b` comes first")
+    assert "900 GB are more than 75% of what is free at c" == reasons(advice)[1, "c"]
+
+
+def test_a_round_that_moves_nothing_says_why_each_host_and_job_could_not() -> None:
+    stay = [job(is_autobalanced=False)]
+    seen = snapshot([host("c", 0.5), host("d", 0.5)], tasks({"c": 6}), stay)
+
+    advice = plan(seen, RULES)
+
+    assert ("2 hosts and 1 jobs: nothing is to be moved", ()) == (advice.sentence, advice.moves)
+    assert {"its owner wants it to stay"} == set(reasons(advice).values())
+
+
+def _seen(state: HostState, task: Task) -> Snapshot:
+    return snapshot([host("b", state=state), OTHER], [task])
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        (_seen(HostState.ALIVE, WAITS), ""),
+        (_seen(HostState.DRAIN, WAITS), "b is drained: "),
+        (_seen(HostState.DRAIN, replace(WAITS, live="c", replicas=("b",))), "b is drained: "),
+        (_seen(HostState.DRAIN, replace(WAITS, state=TaskState.RUNNING)), ""),
+        (_seen(HostState.DEAD, replace(WAITS, size_bytes=0)), "b is dead: "),
+        (_seen(HostState.DEAD, WAITS), ""),
+        (_seen(HostState.DISK_FULL, WAITS), ""),
+        (_seen(HostState.ALIVE, replace(WAITS, state=TaskState.MOVING)), "1 tasks are moved"),
+    ],
+    ids=["none", "drained", "replica", "runs", "dead", "lost", "full", "moving"],
+)
+def test_what_has_failed_or_is_under_way_comes_first(seen: Snapshot, why: str) -> None:
+    assert why_later(seen).startswith(why)
+    assert bool(why) == bool(why_later(seen))

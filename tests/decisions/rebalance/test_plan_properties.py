@@ -1,0 +1,179 @@
+"""What holds for the plans of jobs, of rounds and of hosts that fail, whatever the snapshot."""
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.decisions.rebalance.auto import plan
+from gridbridge.decisions.rebalance.board import Board
+from gridbridge.decisions.rebalance.draft import Draft
+from gridbridge.decisions.rebalance.failing import plan_fail
+from gridbridge.decisions.rebalance.hosts import plan_host
+from gridbridge.decisions.rebalance.jobs import plan_job, repair
+from gridbridge.model.rebalance.moves import Advice, MoveKind
+from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot
+from tests.decisions.rebalance.test_properties import (
+    JOBS,
+    RULES,
+    done,
+    snapshots,
+)
+
+RULE = replace(RULES, tasks_per_host=2)
+FAILED = (HostState.DEAD, HostState.DISK_FULL, HostState.DRAIN)
+wide = st.builds(
+    lambda seen, rooms, slots, places, spare: replace(
+        seen,
+        hosts=tuple(replace(one, room=room) for one, room in zip(seen.hosts, rooms, strict=False)),
+        jobs=tuple(
+            replace(one, hosts=at, spare=more)
+            for one, at, more in zip(seen.jobs, places, spare, strict=True)
+        ),
+        tasks=tuple(
+            replace(one, slots=slots[at % len(slots)]) for at, one in enumerate(seen.tasks)
+        ),
+    ),
+    snapshots,
+    st.lists(st.sampled_from((None, None, 0, 1, 4)), min_size=5, max_size=5),
+    st.lists(st.integers(1, 3), min_size=1, max_size=5),
+    st.lists(
+        st.sampled_from((None, None, frozenset("ab"), frozenset("bcd"))), min_size=3, max_size=3
+    ),
+    st.lists(st.sampled_from((0, 0, 1)), min_size=3, max_size=3),
+)
+
+
+def spreads(seen: Snapshot) -> list[tuple[Job, Advice]]:
+    """Return what is advised for jobs of which nothing is repaired."""
+    found = []
+    for job in seen.jobs:
+        board = Board(seen, RULE)
+        draft = Draft(board, RULE.tasks_per_round, RULE.bytes_per_round)
+        repair(draft, job)
+        if not draft.moves:
+            found.append((job, plan_job(seen, job.name, RULE)))
+    return found
+
+
+def evened(seen: Snapshot) -> list[Advice]:
+    """Return what evens hosts and jobs out."""
+    of_hosts = [plan_host(seen, one.name, RULE) for one in seen.hosts]
+    return [*of_hosts, *(advice for _, advice in spreads(seen))]
+
+
+@given(wide)
+def test_no_plan_passes_a_limit(seen: Snapshot) -> None:
+    sizes = {one.key: one.size_bytes for one in seen.tasks}
+    repairs = [plan_job(seen, one.name, RULE) for one in seen.jobs]
+    for advice in (*evened(seen), *repairs):
+        assert len(advice.moves) <= RULE.tasks_per_round
+    for advice in evened(seen):
+        carried = [one for one in advice.moves if one.kind is not MoveKind.DELETE]
+        assert sum(sizes[one.job, one.number] for one in carried) <= RULE.bytes_per_round
+    for _, advice in spreads(seen):
+        assert max(Counter(one.source for one in advice.moves).values(), default=0) <= 2
+        assert max(Counter(one.target for one in advice.moves).values(), default=0) <= 2
+    for host in seen.hosts:
+        most = len(plan_fail(seen, host.name, RULE).moves)
+        is_full = host.state is HostState.DISK_FULL and host.is_up
+        assert most <= (RULE.moves_from_full if is_full else RULE.moves_from_failed)
+
+
+@given(wide)
+def test_no_host_gets_more_than_has_room_there_or_what_may_not_go_there(seen: Snapshot) -> None:
+    slots = {one.key: one.slots for one in seen.tasks}
+    at = {one.name: one for one in seen.hosts}
+    may = {one.name: one.hosts for one in seen.jobs}
+    for advice in (*evened(seen), plan(seen, RULE)):
+        came = Counter[str]()
+        for move in advice.moves:
+            is_carried = move.source and move.kind is not MoveKind.DELETE
+            if is_carried and at.get(move.source, Host(name="")).state is not HostState.DEAD:
+                allowed = may[move.job]
+                is_copied = move.target not in _held(seen, move.job, move.number)
+                assert allowed is None or move.target in allowed or not is_copied
+            if move.kind is MoveKind.LIVE and _is_moved(seen, move.job, move.number, move.source):
+                came[move.target] += slots[move.job, move.number]
+        for name, taken in came.items():
+            room = at[name].room
+            assert room is None or taken <= room or "lost" in advice.sentence
+
+
+def _held(seen: Snapshot, job: str, number: int) -> tuple[str, ...]:
+    return next(one.hosts for one in seen.tasks if one.key == (job, number))
+
+
+def _is_moved(seen: Snapshot, job: str, number: int, source: str) -> bool:
+    at = {one.name for one in seen.hosts}
+    return source in at and source in _held(seen, job, number)
+
+
+@given(wide)
+def test_spreading_keeps_the_number_of_copies(seen: Snapshot) -> None:
+    for _, advice in spreads(seen):
+        after = done(seen, advice)
+        assert [len(one.hosts) for one in seen.tasks] == [len(one.hosts) for one in after.tasks]
+
+
+@given(wide)
+def test_no_job_is_spread_so_that_the_host_with_most_of_it_gets_more(seen: Snapshot) -> None:
+    """Nor does a disk get far above the mean by it."""
+    for job, advice in spreads(seen):
+        before, after = Board(seen, RULE), Board(done(seen, advice), RULE)
+        for kind in {one.kind for one in seen.hosts}:
+            live = before.live(kind)
+            assert _most(after, job, live) <= max(0, _most(before, job, live))
+            fullest = max((before.disk(one) for one in live), default=0.0)
+            highest = max(fullest, before.mean_disk(kind) * RULE.extreme_ratio)
+            assert all(after.disk(after.hosts[one.name]) <= highest + 1e-9 for one in live)
+
+
+def _most(board: Board, job: Job, live: tuple[Host, ...]) -> int:
+    above = (board.count(job.name, one.name) - board.share(job, one) for one in live)
+    return max(above, default=0)
+
+
+@given(wide)
+def test_a_round_makes_no_disk_fuller_than_the_fullest_or_far_above_the_mean(
+    seen: Snapshot,
+) -> None:
+    """What has to leave a failed host, or is made anew, counts by its limits alone."""
+    whole = replace(seen, jobs=tuple(replace(one, replicas=0) for one in seen.jobs))
+    whole = replace(whole, tasks=tuple(replace(one, replicas=()) for one in whole.tasks))
+    if any(one.state in FAILED or not one.is_up for one in whole.hosts):
+        return
+    before, after = Board(whole, RULE), Board(done(whole, plan(whole, RULE)), RULE)
+    for kind in {one.kind for one in whole.hosts}:
+        live = before.live(kind)
+        fullest = max((before.disk(one) for one in live), default=0.0)
+        highest = max(fullest, before.mean_disk(kind) * RULE.extreme_ratio)
+        assert all(after.disk(after.hosts[one.name]) <= highest + 1e-9 for one in live)
+
+
+@given(wide, st.randoms(use_true_random=False))
+def test_the_order_of_the_input_changes_no_job_and_no_failed_host(
+    seen: Snapshot, random: object
+) -> None:
+    shuffle = random.shuffle  # type: ignore[attr-defined]  # a Random
+    lists = [list(seen.hosts), list(seen.jobs), list(seen.tasks)]
+    for one in lists:
+        shuffle(one)
+    other = replace(seen, hosts=tuple(lists[0]), jobs=tuple(lists[1]), tasks=tuple(lists[2]))
+
+    for name in JOBS:
+        assert plan_job(seen, name, RULE) == plan_job(other, name, RULE)
+    for host in seen.hosts:
+        assert plan_fail(seen, host.name, RULE) == plan_fail(other, host.name, RULE)
+    assert plan(seen, RULE) == plan(other, RULE)
+
+
+@given(wide)
+def test_what_leaves_a_failed_host_leaves_that_one_alone(seen: Snapshot) -> None:
+    """Each move makes up for a copy that is there, and none comes back to it."""
+    for host in seen.hosts:
+        held = {one.key for one in seen.tasks if host.name in one.hosts}
+        for move in plan_fail(seen, host.name, RULE).moves:
+            assert (move.job, move.number) in held
+            assert move.target != host.name

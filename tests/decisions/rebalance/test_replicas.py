@@ -1,0 +1,75 @@
+"""Where the next replica goes, and why not elsewhere."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from gridbridge.decisions.rebalance.replicas import next_target
+from gridbridge.model.rebalance.datasets import Dataset, Replica
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.storage import Measured
+
+GB = 10**9
+NOW = datetime(2026, 11, 26, tzinfo=UTC)
+RULES = Rebalance()
+DATASET = Dataset(
+    name="d", path="/d", is_tree=True, files=1, size_bytes=30 * GB, sha256="", wished=2
+)
+A = Measured(storage="a", cluster="alpha", size_bytes=1000 * GB, free_bytes=100 * GB)
+A2 = replace(A, storage="a2", free_bytes=400 * GB)
+B = replace(A, storage="b", cluster="beta", free_bytes=200 * GB)
+
+
+def replica(storage: str, *, is_whole: bool = True) -> Replica:
+    return Replica(storage=storage, size_bytes=1, is_whole=is_whole, checked_at=NOW)
+
+
+def target(dataset: Dataset, *areas: Measured) -> str:
+    return next_target(dataset, areas, RULES, {})[0]
+
+
+def test_the_area_with_the_most_room_comes_first() -> None:
+    assert "a2" == target(DATASET, A, B, A2)
+    assert "a2" == target(DATASET, A2, B, A)
+
+
+def test_a_cluster_without_a_replica_comes_before_more_room() -> None:
+    """Copies spread over as many places as there are."""
+    assert "b" == target(DATASET.holding(replica("a")), A, B, A2)
+
+
+def test_with_no_other_cluster_the_same_one_has_two() -> None:
+    assert "a2" == target(DATASET.holding(replica("a")), A, A2)
+
+
+def test_a_replica_that_is_not_whole_is_repaired_before_another_is_made() -> None:
+    assert "a" == target(DATASET.holding(replica("a", is_whole=False)), A, B, A2)
+
+
+@pytest.mark.parametrize(
+    ("area", "why"),
+    [
+        (replace(A, fault="no such folder"), "no such folder"),
+        (replace(A, is_read_only=True), "it is read-only"),
+        (replace(A, free_bytes=20 * GB), "20.0 GB are free, and it takes more than 20.0 GB"),
+        (replace(A, free_bytes=39 * GB), "30.0 GB are more than the 29.2 GB that one copy may"),
+    ],
+)
+def test_an_area_that_can_not_take_it_is_refused(area: Measured, why: str) -> None:
+    found, (refused,) = next_target(DATASET, (area,), RULES, {})
+
+    assert ("", "a") == (found, refused.what)
+    assert why in refused.reason
+
+
+def test_a_copy_takes_at_most_three_quarters_of_what_is_free() -> None:
+    assert "a" == target(DATASET, replace(A, free_bytes=40 * GB))
+
+
+def test_an_area_that_is_barred_is_refused_with_its_reason() -> None:
+    found, (refused,) = next_target(DATASET, (A, B), RULES, {"b": "drained"})
+
+    assert ("a", "b", "drained") == (found, refused.what, refused.reason)

@@ -1,0 +1,181 @@
+"""What holds for every round about datasets, whatever areas and replicas there are."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.decisions.rebalance import storages
+from gridbridge.decisions.rebalance.storages import Act
+from gridbridge.model.rebalance.datasets import Dataset, Replica
+from gridbridge.model.rebalance.kept import Kept, Stored
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.storage import Measured
+from tests.decisions.rebalance.boards import GB, NOW
+
+RULES = Rebalance(
+    tasks_per_round=3, bytes_per_round=200 * GB, min_free_bytes=5 * GB, full_free_bytes=2 * GB
+)
+NAMES = ("a", "b", "c", "d")
+SIZE = 1000 * GB
+MOST_ROUNDS = 60
+
+areas = st.builds(
+    Measured,
+    storage=st.just(""),
+    cluster=st.sampled_from(("x", "y", "z")),
+    size_bytes=st.just(SIZE),
+    free_bytes=st.integers(0, 1000).map(lambda gb: gb * GB),
+    is_read_only=st.sampled_from((False, False, False, True)),
+    fault=st.sampled_from(("", "", "", "", "no answer")),
+)
+replicas = st.dictionaries(st.sampled_from(NAMES), st.sampled_from((True, True, False)), max_size=3)
+datasets = st.builds(
+    lambda gb, wished, at, may_move, is_busy: (gb * GB, wished, at, may_move, is_busy),
+    st.integers(0, 90),
+    st.integers(1, 3),
+    replicas,
+    st.booleans(),
+    st.sampled_from((False, False, False, False, True)),
+)
+
+
+def kept(number: int, said: tuple[int, int, dict[str, bool], bool, bool]) -> Kept:
+    """Return a dataset with these replicas, whole or not."""
+    size, wished, at, may_move, is_busy = said
+    return Kept(
+        uid=1000,
+        owner="al",
+        file=f"u.1000/data.{number}",
+        is_busy=is_busy,
+        dataset=Dataset(
+            name=f"d{number}",
+            path="/x",
+            is_tree=True,
+            files=1,
+            size_bytes=size,
+            sha256="",
+            wished=wished,
+            replicas=tuple(
+                Replica(storage=name, size_bytes=size, is_whole=whole, checked_at=NOW)
+                for name, whole in at.items()
+            ),
+            may_move=may_move,
+        ),
+    )
+
+
+worlds = st.builds(
+    lambda found, said, drained: Stored(
+        now=NOW,
+        areas=tuple(replace(one, storage=name) for name, one in zip(NAMES, found, strict=False)),
+        kept=tuple(kept(number, one) for number, one in enumerate(said)),
+        drained=frozenset(drained),
+    ),
+    st.lists(areas, min_size=2, max_size=4),
+    st.lists(datasets, max_size=8),
+    st.sets(st.sampled_from(NAMES), max_size=1),
+)
+
+
+def acts(seen: Stored) -> tuple[Act, ...]:
+    """Return what a round does."""
+    snapshot = storages.snapshot(seen, RULES)
+    return storages.acts(snapshot, storages.plan(snapshot, RULES).moves)
+
+
+def done(seen: Stored, every: Iterable[Act]) -> Stored:
+    """Return the world after a round."""
+    free = {one.storage: one.free_bytes for one in seen.areas}
+    known = {one.name: one for one in seen.kept}
+    for act in every:
+        one = known[act.dataset].dataset
+        if act.target:
+            free[act.target] -= 0 if act.target in one.storages else one.size_bytes
+            new = Replica(
+                storage=act.target, size_bytes=one.size_bytes, is_whole=True, checked_at=NOW
+            )
+            one = one.holding(new)
+        if act.source:
+            free[act.source] += one.size_bytes
+            one = one.without(act.source)
+        known[act.dataset] = replace(known[act.dataset], dataset=one)
+    return replace(
+        seen,
+        areas=tuple(replace(one, free_bytes=free[one.storage]) for one in seen.areas),
+        kept=tuple(known[one.name] for one in seen.kept),
+    )
+
+
+def safe(one: Kept, seen: Stored) -> set[str]:
+    """Return the areas that can be read and have a whole replica."""
+    up = {each.storage for each in seen.areas if not each.fault}
+    return up.intersection(one.dataset.whole)
+
+
+def fullest(seen: Stored) -> float:
+    """Return the used part of the fullest area that can be used."""
+    return max((1 - one.free_bytes / SIZE for one in seen.areas if not one.fault), default=0.0)
+
+
+@given(worlds)
+def test_a_replica_comes_only_to_where_none_is_and_one_can_be(seen: Stored) -> None:
+    at = {one.storage: one for one in seen.areas}
+    known = {one.name: one for one in seen.kept}
+
+    for act in acts(seen):
+        one = known[act.dataset]
+        assert not one.is_busy
+        if act.target:
+            area = at[act.target]
+            assert act.target not in one.dataset.whole
+            assert not area.fault
+            assert not area.is_read_only
+            assert area.storage not in seen.drained
+            assert area.free_bytes > RULES.min_free_bytes
+        if act.source:
+            assert act.source in one.dataset.storages
+            assert not at[act.source].fault
+
+
+@given(worlds)
+def test_no_replica_is_carried_twice_and_no_round_does_more_than_it_may(seen: Stored) -> None:
+    """Several of one dataset may be removed, each from its own area."""
+    found = acts(seen)
+    touched = [(one.dataset, name) for one in found for name in (one.target, one.source) if name]
+
+    assert len(touched) == len(set(touched))
+    assert len(found) <= max(RULES.tasks_per_round, RULES.moves_from_failed)
+
+
+@given(worlds)
+def test_no_removal_leaves_fewer_whole_replicas_than_are_wished_for(seen: Stored) -> None:
+    after = done(seen, acts(seen))
+
+    for before, later in zip(seen.kept, after.kept, strict=True):
+        least = min(before.dataset.wished, len(safe(before, seen)))
+        assert len(safe(later, after)) >= least, before
+
+
+@given(worlds)
+def test_rounds_come_to_an_end_and_overfill_no_disk(seen: Stored) -> None:
+    """A copy may begin while more than `min_free_bytes` are free, and takes a share of them."""
+    least_free = RULES.min_free_bytes * (1 - RULES.disk_share)
+    for _ in range(MOST_ROUNDS):
+        found = acts(seen)
+        if not found:
+            return
+        after = done(seen, found)
+        assert fullest(after) <= max(fullest(seen), 1 - least_free / SIZE)
+        seen = after
+    raise AssertionError(f"still {found} after {MOST_ROUNDS} rounds")
+
+
+@given(worlds, st.randoms(use_true_random=False))
+def test_the_round_is_the_same_for_any_order_of_what_is_seen(seen: Stored, random: object) -> None:
+    kept_, areas_ = [*seen.kept], [*seen.areas]
+    random.shuffle(kept_)  # type: ignore[attr-defined]
+    random.shuffle(areas_)  # type: ignore[attr-defined]
+
+    assert acts(seen) == acts(replace(seen, kept=tuple(kept_), areas=tuple(areas_)))

@@ -1,0 +1,336 @@
+"""What a round does about datasets: what fails, then what they lack, then disks that are uneven."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
+
+import pytest
+
+from gridbridge.decisions.rebalance import storages
+from gridbridge.decisions.rebalance.loads import loads
+from gridbridge.model.rebalance.datasets import Dataset, Replica
+from gridbridge.model.rebalance.kept import Carried, Kept, Stored
+from gridbridge.model.rebalance.moves import Advice
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.storage import Measured
+
+NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
+GB = 10**9
+RULES = Rebalance(min_free_bytes=0, full_free_bytes=0)
+
+
+def area(name: str, free: int = 500, **more: object) -> Measured:
+    known = {"cluster": f"at-{name}", "size_bytes": 1000 * GB, "free_bytes": free * GB}
+    return Measured(storage=name, **known | more)  # type: ignore[arg-type]
+
+
+def dataset(name: str, *at: str, wished: int = 1, spoilt: str = "", size: int = 60) -> Kept:
+    replicas = tuple(
+        Replica(storage=one, size_bytes=size * GB, is_whole=one not in spoilt, checked_at=NOON)
+        for one in at
+    )
+    one = Dataset(
+        name=name,
+        path="/x",
+        is_tree=True,
+        files=1,
+        size_bytes=size * GB,
+        sha256="",
+        wished=wished,
+        replicas=replicas,
+    )
+    return Kept(uid=1000, owner="al", file=f"u.1000/data.{name}", dataset=one)
+
+
+def stored(*kept: Kept, areas: tuple[Measured, ...] = (), **more: object) -> Stored:
+    some = areas or (area("a"), area("b"), area("c"))
+    return Stored(now=NOON, kept=kept, areas=some, **more)  # type: ignore[arg-type]
+
+
+def advice(seen: Stored, rules: Rebalance = RULES) -> Advice:
+    return storages.plan(storages.snapshot(seen, rules), rules)
+
+
+def acts(seen: Stored, rules: Rebalance = RULES) -> list[tuple[str, str, str]]:
+    """Return what is done: the dataset's name, where a replica comes, and where one goes."""
+    snapshot = storages.snapshot(seen, rules)
+    found = storages.acts(snapshot, storages.plan(snapshot, rules).moves)
+    return [(one.dataset.removeprefix("al/"), one.target, one.source) for one in found]
+
+
+def test_a_dataset_without_a_replica_gets_its_first_from_the_original() -> None:
+    assert acts(stored(dataset("x"), areas=(area("a", 100), area("b", 700)))) == [("x", "b", "")]
+
+
+def test_a_missing_replica_goes_to_another_cluster() -> None:
+    areas = (area("a"), area("a2", 900, cluster="at-a"), area("b", 200))
+
+    assert acts(stored(dataset("x", "a", wished=2), areas=areas)) == [("x", "b", "")]
+
+
+def test_a_spoilt_replica_is_mended_where_it_is() -> None:
+    areas = (area("a"), area("b", 200), area("c", 900))
+
+    assert acts(stored(dataset("x", "a", "b", wished=2, spoilt="b"), areas=areas)) == [
+        ("x", "b", "")
+    ]
+
+
+def test_a_spoilt_one_that_is_one_too_many_is_removed() -> None:
+    assert acts(stored(dataset("x", "a", "b", wished=1, spoilt="b"))) == [("x", "", "b")]
+
+
+def test_what_is_more_than_wished_for_stays() -> None:
+    """Its owner made it so by hand."""
+    assert acts(stored(dataset("x", "a", "b", wished=1))) == []
+
+
+def test_an_area_that_can_not_be_reached_for_a_moment_is_no_reason_to_carry() -> None:
+    areas = (area("a"), area("b", fault="no answer"), area("c"))
+
+    assert acts(stored(dataset("x", "a", "b", wished=2, spoilt="b"), areas=areas)) == []
+
+
+@pytest.mark.parametrize("drained", ["b", "at-b"], ids=["an area", "its cluster"])
+def test_a_drained_area_is_emptied(drained: str) -> None:
+    """Each replica is made elsewhere, and then removed; what is there more often only leaves."""
+    one, two = dataset("x", "b"), dataset("y", "a", "b", wished=2)
+
+    assert acts(stored(one, two, drained=frozenset({drained}))) == [
+        ("x", "a", "b"),
+        ("y", "c", "b"),
+    ]
+
+
+def test_what_a_drained_area_that_is_down_had_is_made_anew_elsewhere() -> None:
+    areas = (area("a"), area("b", fault="no answer"), area("c"))
+    seen = stored(dataset("x", "a", "b", wished=2), areas=areas, drained=frozenset({"b"}))
+
+    assert acts(seen) == [("x", "c", "")]
+
+
+def test_an_area_that_holds_others_files_is_emptied_though_those_have_no_room_elsewhere() -> None:
+    areas = (area("a", 100), area("b", 100))
+
+    assert acts(stored(dataset("x", "b"), areas=areas, drained=frozenset("b"))) == [("x", "a", "b")]
+
+
+def test_what_can_not_leave_a_drained_area_holds_up_nothing_else() -> None:
+    seen = stored(dataset("x", "a", "b", "c", wished=3), dataset("y"), drained=frozenset("b"))
+    planned = advice(seen)
+
+    assert [one.job for one in planned.moves] == ["al/y"]
+
+
+def test_repair_comes_first_and_then_the_disks() -> None:
+    areas = (area("a", 50), area("b", 800), area("c", 800))
+    full, lacking = dataset("x", "a"), dataset("y", "b", wished=2)
+
+    assert acts(stored(full, lacking, areas=areas)) == [("y", "c", "")]
+    assert acts(stored(full, areas=areas)) == [("x", "b", "a")]
+
+
+def test_a_full_disk_gives_a_copy_and_the_fullest_never_gets_fuller() -> None:
+    seen = stored(dataset("x", "a"), areas=(area("a", 50), area("b", 800), area("c", 800)))
+    snapshot = storages.snapshot(seen, RULES)
+    known = {one.host: one for one in loads(snapshot, RULES, storages.plan(snapshot, RULES))}
+
+    assert known["a"].disk_after < known["a"].disk
+    assert known["b"].disk_after > known["b"].disk
+    assert max(one.disk_after for one in known.values()) <= max(one.disk for one in known.values())
+
+
+def test_who_wants_a_dataset_to_stay_has_it_repaired_and_not_moved() -> None:
+    one = dataset("x", "a")
+    fixed = replace(one, dataset=replace(one.dataset, may_move=False))
+    areas = (area("a", 50), area("b", 800), area("c", 800))
+
+    assert acts(stored(one, areas=areas)) == [("x", "b", "a")]
+    assert acts(stored(fixed, areas=areas)) == []
+    lacking = replace(fixed, dataset=replace(fixed.dataset, wished=2))
+    assert acts(stored(lacking, areas=areas)) == [("x", "b", "")]
+
+
+def test_no_round_passes_its_limits() -> None:
+    many = [dataset(f"x{n}", size=60) for n in range(9)]
+
+    assert len(acts(stored(*many), replace(RULES, tasks_per_round=3))) == 3
+    going = [Carried(dataset=f"al/x{n}", target="a", began_at=NOON) for n in range(2)]
+    assert len(acts(stored(*many, carried=tuple(going)), replace(RULES, tasks_per_round=3))) == 1
+
+
+def test_what_is_missing_is_made_however_large_it_is() -> None:
+    """The most bytes of a round are those that even disks out."""
+    rules = replace(RULES, bytes_per_round=10 * GB)
+
+    assert len(acts(stored(dataset("x"), dataset("y", "a", wished=2)), rules)) == 2
+
+
+def test_what_no_area_takes_is_told_with_the_reason() -> None:
+    planned = advice(stored(dataset("x", size=900)))
+
+    assert planned.moves == ()
+    assert {one.target for one in planned.rejected} == {"a", "b", "c"}
+    assert "900 GB are more than 75%" in planned.rejected[0].reason
+
+
+def test_what_is_carried_is_left_alone_and_no_disk_is_evened_out_meanwhile() -> None:
+    going = Carried(dataset="al/x", target="b", began_at=NOON)
+    areas = (area("a", 50), area("b", 800))
+    seen = stored(dataset("x", wished=2), dataset("y", "a"), areas=areas, carried=(going,))
+    planned = advice(seen)
+
+    assert planned.moves == ()
+    assert "1 datasets are carried already: nothing else is begun" in planned.sentence
+
+
+def test_what_people_work_on_is_left_alone_and_holds_up_nothing_else() -> None:
+    """Neither drains nor repairs, however many they are."""
+    busy = [replace(dataset(f"b{n}", "a", wished=2), is_busy=True) for n in range(12)]
+    seen = stored(*busy, dataset("x", "a"), dataset("y"), drained=frozenset("a"))
+
+    assert [name for name, *_ in acts(seen)] == ["x", "y"]
+
+
+def test_a_size_that_nothing_has_keeps_no_area_from_being_emptied() -> None:
+    forged = dataset("f", "a", size=10**9)
+
+    assert acts(stored(forged, dataset("x", "a"), drained=frozenset("a"))) == [("x", "b", "a")]
+
+
+def test_what_lacks_replicas_is_repaired_while_areas_are_emptied() -> None:
+    leaving = [dataset(f"l{n}", "a") for n in range(9)]
+    lacking = [dataset(f"n{n}", "b", wished=2) for n in range(9)]
+    found = acts(stored(*leaving, *lacking, drained=frozenset("a")))
+
+    assert [bool(source) for _, _, source in found] == [True] * 6 + [False] * 4
+
+
+def test_what_a_lost_area_had_counts_no_more() -> None:
+    """As many as wished for are whole in others, and what is not so is made."""
+    areas = (area("a"), area("b"), area("c", fault="no answer"), area("d"))
+    whole, lacking = dataset("x", "a", "b", "c", wished=2), dataset("y", "c")
+    seen = stored(whole, lacking, areas=areas, drained=frozenset("c"))
+
+    assert [name for name, *_ in acts(seen)] == ["y"]
+
+
+def test_a_copy_beyond_the_wish_leaves_a_drained_area_and_is_carried_nowhere() -> None:
+    extra = dataset("x", "a", "b", wished=1)
+    areas = (area("a", 0), area("b"), area("c"))
+    rules = replace(RULES, full_free_bytes=GB, min_free_bytes=GB)
+
+    assert acts(stored(extra, drained=frozenset("a"))) == [("x", "", "a")]
+    assert acts(stored(extra, areas=areas), rules) == []
+    told = advice(stored(extra, areas=areas), rules).rejected
+    assert "its owner has more copies than wished for: they stay" in {one.reason for one in told}
+
+
+@pytest.mark.parametrize("drained", ["", "a"], ids=["repaired", "emptied"])
+def test_each_owner_has_a_turn(drained: str) -> None:
+    """One who has many that nothing can be done about, or many at all, holds up nobody."""
+    many = [dataset(f"m{n:02}", "a", wished=1 if drained else 2) for n in range(30)]
+    other = replace(many[0], owner="zoe", uid=1001)
+    found = acts(stored(*many, other, drained=frozenset(drained)))
+
+    assert len(found) == (6 if drained else 10)
+    assert [name for name, *_ in found].count("zoe/m00") == 1
+
+
+def test_what_fails_again_and_again_is_tried_ever_more_seldom() -> None:
+    rest = timedelta(seconds=RULES.replicated_rest_s)
+    times = [NOON - rest * n for n in (9, 6, 3)]
+    failed = [
+        Carried(dataset="al/x", target="b", began_at=at, ended_at=at, why="full") for at in times
+    ]
+    good = replace(failed[1], why="")
+    seen = stored(dataset("x"), areas=(area("b", 900),), carried=tuple(failed))
+
+    assert acts(seen) == []
+    assert acts(replace(seen, now=NOON + rest * 1.1)) == [("x", "b", "")]
+    assert acts(replace(seen, carried=(failed[0], good, failed[2]))) == [("x", "b", "")]
+
+
+def test_an_area_that_took_no_copy_is_not_asked_again_for_a_while() -> None:
+    failed = Carried(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
+    areas = (area("a", 100), area("b", 900))
+    later = NOON + timedelta(seconds=RULES.replicated_rest_s)
+    seen = stored(dataset("x"), areas=areas, carried=(failed,))
+
+    assert acts(seen) == [("x", "a", "")]
+    assert acts(replace(seen, now=later)) == [("x", "b", "")]
+
+
+def test_an_area_that_got_a_replica_rests() -> None:
+    came = Carried(dataset="al/y", target="b", began_at=NOON, ended_at=NOON)
+    seen = stored(dataset("x", "a", wished=2), areas=(area("a"), area("b")), carried=(came,))
+
+    assert acts(seen) == []
+    assert acts(replace(seen, now=NOON + timedelta(seconds=RULES.host_rest_s))) == [("x", "b", "")]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"is_read_only": True}, "b is read-only"),
+        ({"fault": "no such folder"}, ""),  # it is no candidate at all
+        ({"free_bytes": 70 * GB}, "60 GB are more than 75% of what is free at b"),
+    ],
+)
+def test_an_area_that_can_not_take_a_replica_gets_none_and_it_is_told_why(
+    wrong: dict[str, object], reason: str
+) -> None:
+    areas = (area("a"), area("b", **wrong))
+    planned = advice(stored(dataset("x", "a", wished=2), areas=areas))
+
+    assert planned.moves == ()
+    told = {one.reason for one in planned.rejected}
+    assert (reason in told) == bool(reason)
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    kept = [dataset("x", "a", wished=2), dataset("y"), dataset("z", "b", "c", spoilt="c")]
+    areas = (area("a", 100), area("b", 800), area("c", 400))
+    plans = {
+        tuple(acts(Stored(now=NOON, kept=some, areas=others)))
+        for some in permutations(kept)
+        for others in permutations(areas)
+    }
+
+    assert len(plans) == 1
+
+
+def test_rounds_come_to_an_end() -> None:
+    """What is advised is done, and after a few rounds nothing is advised any more."""
+    place = {f"x{n}": ["a"] for n in range(6)}
+    used = {"a": 900, "b": 300, "c": 300}
+    for _ in range(20):
+        areas = tuple(area(name, 1000 - many) for name, many in used.items())
+        kept = [dataset(name, *at, wished=2) for name, at in place.items()]
+        done = acts(stored(*kept, areas=areas))
+        for name, target, source in done:
+            if target:
+                place[name].append(target)
+                used[target] += 60
+            if source:
+                place[name].remove(source)
+                used[source] -= 60
+        if not done:
+            break
+
+    assert not done
+    assert all(len(set(at)) == 2 for at in place.values())
+    assert max(used.values()) <= 900
+
+
+@pytest.mark.parametrize("drained", [(), ("b",), ("at-b",)])
+def test_a_replica_that_is_away_counts_until_its_area_is_drained(drained: tuple[str, ...]) -> None:
+    """And no disk is evened out by what nobody can read."""
+    one = dataset("x", "a", "b", wished=2, spoilt="b")
+    away = replace(one.dataset.replicas[1], is_away=True)
+    kept = replace(one, dataset=one.dataset.holding(away))
+    some = (area("a"), area("b", 10), area("c", 900))
+
+    found = acts(stored(kept, areas=some, drained=frozenset(drained)))
+
+    assert found == ([("x", "c", "")] if drained else [])

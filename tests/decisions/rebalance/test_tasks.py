@@ -1,0 +1,234 @@
+"""Campaigns' tasks at clusters become hosts, jobs and tasks; moves are checked once more."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from gridbridge.decisions.rebalance import tasks
+from gridbridge.decisions.rebalance.checking import still
+from gridbridge.decisions.rebalance.failing import plan_fail
+from gridbridge.decisions.rebalance.hosts import plan_host
+from gridbridge.decisions.rebalance.jobs import plan_job
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.rebalance.gathered import Away, Gathered, Listed
+from gridbridge.model.rebalance.moves import Move, MoveKind
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.snapshot import HostState, Snapshot, TaskState
+from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+RULES = Rebalance()
+
+
+def answer(name: str, free: int, slots: int = 8, besteffort: int | None = None) -> ClusterSnapshot:
+    """Return what a cluster of one queue says."""
+    queue = QueueStatus(
+        name="all.q@n1", slots_used=slots - free, slots_reserved=0, slots_total=slots
+    )
+    return ClusterSnapshot(
+        cluster=name,
+        taken_at=NOON,
+        queues=(queue,),
+        jobs={},
+        pending=0,
+        free_slots=free,
+        besteffort_slots=besteffort,
+    )
+
+
+def campaign(number: int, *clusters: str, slots: int = 1, type_: Type = Type.DEFAULT) -> Campaign:
+    """Return a campaign that goes on."""
+    wishes = {name: AtCluster(exec_file="run", slots=slots) for name in clusters}
+    return Campaign(
+        number=number,
+        uid=1,
+        owner="alice",
+        state=CampaignState.IN_TREATMENT,
+        submitted_at=NOON,
+        tasks=100,
+        digest="",
+        jdl=Jdl(name="n", type=type_, clusters=wishes),
+    )
+
+
+def listed(task: int, cluster: str = "beta", campaign: int = 1, **more: object) -> Listed:
+    """Return a waiting task, at the place after its number in array 1."""
+    known = {"campaign": campaign, "task": task, "array": 1, "place": task + 1}
+    usual = known | {"cluster": cluster, "slots": 1, "is_waiting": True}
+    return Listed(**usual | more)  # type: ignore[arg-type]  # a test's
+
+
+def gathered(**more: object) -> Gathered:
+    """Return six tasks of campaign 1 that wait at beta, which is full; gamma has three slots."""
+    usual = {
+        "now": NOON,
+        "answers": {"beta": answer("beta", 0), "gamma": answer("gamma", 3)},
+        "campaigns": (campaign(1, "beta", "gamma"),),
+        "tasks": tuple(listed(number) for number in range(6)),
+    }
+    return Gathered(**usual | more)  # type: ignore[arg-type]  # a test's
+
+
+def moves(seen: Gathered) -> list[tuple[int, str, str]]:
+    """Return what job 1 gives where."""
+    advice = plan_job(tasks.snapshot(seen), "1", RULES)
+    return [(one.number, one.source, one.target) for one in advice.moves]
+
+
+def test_waiting_tasks_go_to_free_slots_and_no_further() -> None:
+    """Its share of gamma is three of six, and so many have room there."""
+    assert moves(gathered()) == [(0, "beta", "gamma"), (1, "beta", "gamma"), (2, "beta", "gamma")]
+    one_free = {"beta": answer("beta", 0), "gamma": answer("gamma", 1)}
+    assert len(moves(gathered(answers=one_free))) == 1
+
+
+WAITING = tuple(listed(number) for number in range(6))
+TWO = (campaign(1, "beta", "gamma"), campaign(2, "gamma"))
+
+
+def test_a_task_takes_all_of_its_slots() -> None:
+    """Four tasks of 8 slots are not sent to 8 free ones, and none of a second look."""
+    wide = tuple(listed(number, slots=8) for number in range(6))
+    free = {"beta": answer("beta", 0, 64), "gamma": answer("gamma", 8, 64)}
+    seen = gathered(answers=free, tasks=wide, campaigns=(campaign(1, "beta", "gamma", slots=8),))
+    sent = tuple(
+        Away(
+            transfer=f"gb.beta.12.{number}.1",
+            uid=1,
+            cluster="beta",
+            slots=8,
+            is_waiting=True,
+        )
+        for number in range(1, 5)
+    )
+    transferred = gathered(answers=free, tasks=(), away=sent, reached=frozenset({"gamma"}))
+
+    assert moves(seen) == [(0, "beta", "gamma")]
+    assert len(plan_job(tasks.snapshot(transferred), "gb.beta.12", RULES).moves) == 1
+    assert checked(tasks.snapshot(seen), MOVE, SECOND) == (
+        1,
+        ["gamma has room for no more tasks"],
+    )
+
+
+NOWHERE: dict[str, dict[str, object]] = {
+    "its tasks to send take the room first": {"unsent": {1: 3}},
+    "so do another campaign's": {"unsent": {2: 9}, "campaigns": TWO},
+    "closed to it": {"closed": frozenset({(1, "gamma")})},
+    "its JDL names no other": {"campaigns": (campaign(1, "beta"),)},
+    "too few slots": {"campaigns": (campaign(1, "beta", "gamma", slots=4),)},
+    "drained": {"drained": frozenset({"gamma"})},
+    "no answer": {"answers": {"beta": answer("beta", 0), "gamma": None}},
+    "they run": {"tasks": tuple(replace(one, is_running=True) for one in WAITING)},
+    "they are held": {"tasks": tuple(replace(one, is_waiting=False) for one in WAITING)},
+    "copies decide among themselves": {
+        "tasks": (*WAITING, *(replace(one, cluster="gamma") for one in WAITING))
+    },
+}
+
+
+@pytest.mark.parametrize("more", NOWHERE.values(), ids=NOWHERE.keys())
+def test_nothing_is_moved_where_it_would_not_start(more: dict[str, object]) -> None:
+    seen = gathered(**more)
+    known = {one.name for one in tasks.snapshot(seen).jobs}
+
+    assert "1" not in known or moves(seen) == []
+
+
+def test_a_best_effort_slot_is_free_for_tasks_that_make_way() -> None:
+    full = {"beta": answer("beta", 0), "gamma": answer("gamma", 0, besteffort=2)}
+
+    assert len(moves(gathered(answers=full))) == 2
+
+
+def test_a_test_is_left_alone() -> None:
+    """It has one task a cluster."""
+    seen = gathered(campaigns=(campaign(1, "beta", "gamma", type_=Type.TEST),))
+
+    assert tasks.snapshot(seen).jobs == ()
+
+
+@pytest.mark.parametrize("may_move", [True, False])
+def test_a_campaign_says_whether_a_round_may_move_its_tasks(may_move: bool) -> None:
+    one = campaign(1, "beta", "gamma")
+    seen = gathered(campaigns=(replace(one, jdl=replace(one.jdl, may_move=may_move)),))
+
+    advice = plan_host(tasks.snapshot(seen), "beta", RULES)
+
+    assert bool(advice.moves) is may_move
+
+
+def test_what_is_on_its_way_moves_no_second_time() -> None:
+    found = tasks.snapshot(gathered(tasks=(listed(0, is_moving=True, is_waiting=False),)))
+
+    assert [one.state for one in found.tasks] == [TaskState.MOVING]
+
+
+def test_each_owner_of_what_leaves_a_cluster_has_a_turn() -> None:
+    """Nine tasks of one person and one of another one, six of which may be on their way."""
+    theirs = [
+        Away(transfer=f"gb.alpha.{job}.0.1", uid=uid, cluster="beta", slots=1, is_waiting=True)
+        for job, uid in (*((job, 1000) for job in range(1, 10)), (99, 1001))
+    ]
+    free = {"beta": answer("beta", 0, 64), "gamma": answer("gamma", 32, 64)}
+    seen = gathered(
+        answers=free, tasks=(), away=tuple(theirs), reached=frozenset({"gamma"}),
+        drained=frozenset({"beta"}),
+    )  # fmt: skip
+
+    advice = plan_fail(tasks.snapshot(seen), "beta", RULES)
+
+    assert len(advice.moves) == RULES.moves_from_failed
+    assert "gb.alpha.99" in {one.job for one in advice.moves}
+
+
+def test_a_drained_cluster_is_one_that_tasks_leave() -> None:
+    found = tasks.snapshot(gathered(drained=frozenset({"beta"})))
+
+    assert {one.name: one.state for one in found.hosts} == {
+        "beta": HostState.DRAIN,
+        "gamma": HostState.ALIVE,
+    }
+
+
+MOVE = Move(kind=MoveKind.LIVE, job="1", number=0, source="beta", target="gamma")
+SECOND = replace(MOVE, number=1)
+
+
+def checked(now: Snapshot, *wanted: Move) -> tuple[int, list[str]]:
+    """Return how many moves hold, and why the others do not."""
+    found = still(wanted or (MOVE,), now)
+    return len(found.moves), [one.reason for one in found.dropped]
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason"),
+    [
+        (gathered(tasks=(listed(0, is_running=True),)), "it is running"),
+        (gathered(tasks=(listed(0, is_waiting=False),)), "it is held, or has not waited for long"),
+        (gathered(tasks=(listed(0, is_moving=True),)), "it is moving"),
+        (gathered(tasks=(listed(0, "gamma"),)), "it is at beta no more"),
+        (gathered(tasks=(listed(5),)), "it is at beta no more"),
+        (gathered(campaigns=()), "it is at beta no more"),
+        (gathered(closed=frozenset({(1, "gamma")})), "gamma takes none of its tasks now"),
+        (gathered(drained=frozenset({"gamma"})), "gamma takes none of its tasks now"),
+        (gathered(unsent={1: 9}), "gamma has room for no more tasks"),
+    ],
+    ids=["started", "held", "moved", "elsewhere", "gone", "deleted", "closed", "drained", "full"],
+)
+def test_what_does_not_hold_any_more_is_dropped(seen: Gathered, reason: str) -> None:
+    assert checked(tasks.snapshot(seen)) == (0, [reason])
+
+
+def test_what_holds_is_moved_as_far_as_there_is_room() -> None:
+    one_free = {"beta": answer("beta", 0), "gamma": answer("gamma", 1)}
+
+    assert checked(tasks.snapshot(gathered()), MOVE, SECOND) == (2, [])
+    assert checked(tasks.snapshot(gathered(answers=one_free)), MOVE, SECOND) == (
+        1,
+        ["gamma has room for no more tasks"],
+    )
+    copy = replace(MOVE, kind=MoveKind.REPLICA)
+    assert checked(tasks.snapshot(gathered()), copy) == (0, ["only waiting tasks are moved"])

@@ -1,0 +1,129 @@
+"""In which order the transfer queues are tried, and which numbers they get for that."""
+
+from dataclasses import replace
+
+import pytest
+
+from gridbridge.decisions.site import brokerage
+from gridbridge.model.site.brokerage import Offer
+from gridbridge.model.site.sections import QueueOrder
+
+BETA = Offer(queue="transfer-beta", cluster="beta", seq_no=100, free_slots=4, slots=4, cost=2)
+DELTA = Offer(queue="transfer-delta", cluster="delta", seq_no=200, free_slots=2, slots=2, cost=1)
+GAMMA = Offer(queue="transfer-gamma", cluster="gamma", seq_no=300, free_slots=4, slots=4, cost=1)
+EVERY = (BETA, DELTA, GAMMA)
+
+
+def busy(offer: Offer, pending: int) -> Offer:
+    """Return a queue whose cluster has no free slot, and so many tasks that wait."""
+    return replace(offer, free_slots=0, pending=pending)
+
+
+@pytest.mark.parametrize(
+    ("offer", "expected"),
+    [
+        pytest.param(BETA, 0, id="a free slot"),
+        pytest.param(replace(BETA, pending=3), 0, id="more free slots than tasks"),
+        pytest.param(busy(BETA, 0), 0.2, id="full: the next of four slots"),
+        pytest.param(busy(BETA, 7), 2, id="eight tasks for four slots"),
+        pytest.param(busy(DELTA, 7), 4, id="eight tasks for two slots"),
+        pytest.param(replace(BETA, slots=0, free_slots=0), float("inf"), id="no slots"),
+        pytest.param(replace(BETA, is_heard=False), float("inf"), id="silent"),
+    ],
+)
+def test_a_wait_is_counted_in_turns_of_all_slots(offer: Offer, expected: float) -> None:
+    assert brokerage.turns(offer) == expected
+
+
+@pytest.mark.parametrize(
+    ("offers", "order", "expected"),
+    [
+        pytest.param(EVERY, QueueOrder.SEQ_NO, "beta delta gamma", id="as it is"),
+        pytest.param(EVERY, QueueOrder.WAIT, "beta delta gamma", id="equal waits: as it is"),
+        pytest.param(
+            (busy(BETA, 7), DELTA, GAMMA), QueueOrder.WAIT, "delta gamma beta", id="beta is full"
+        ),
+        pytest.param(
+            (busy(BETA, 7), busy(DELTA, 1), busy(GAMMA, 7)),
+            QueueOrder.WAIT,
+            "delta beta gamma",
+            id="all are full",
+        ),
+        pytest.param(
+            (replace(BETA, is_heard=False), DELTA, busy(GAMMA, 99)),
+            QueueOrder.WAIT,
+            "delta gamma beta",
+            id="who is silent comes last",
+        ),
+        pytest.param(EVERY, QueueOrder.COST, "delta gamma beta", id="equal costs: as it is"),
+        pytest.param(
+            (BETA, busy(DELTA, 9), GAMMA),
+            QueueOrder.COST,
+            "gamma delta beta",
+            id="equal costs: the least wait",
+        ),
+    ],
+)
+def test_the_order_is_by_policy(
+    offers: tuple[Offer, ...], order: QueueOrder, expected: str
+) -> None:
+    for given in (offers, offers[::-1]):
+        found = brokerage.ranked(given, order)
+
+        assert " ".join(one.cluster for one in found) == expected
+
+
+def numbers(offers: tuple[Offer, ...], order: QueueOrder) -> dict[str, int]:
+    """Return all numbers after those that change were changed."""
+    changed = {one.queue: one.after for one in brokerage.renumbered(offers, order)}
+    return {one.cluster: changed.get(one.queue, one.seq_no or 0) for one in offers}
+
+
+def test_queues_exchange_their_numbers() -> None:
+    found = numbers((busy(BETA, 7), DELTA, GAMMA), QueueOrder.WAIT)
+
+    assert found == {"beta": 300, "delta": 100, "gamma": 200}
+
+
+def test_queues_that_stand_right_keep_their_numbers() -> None:
+    assert brokerage.renumbered((BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT) == ()
+
+
+def test_equal_numbers_are_told_apart() -> None:
+    same = tuple(replace(one, seq_no=100) for one in EVERY)
+
+    assert numbers(same, QueueOrder.COST) == {"delta": 100, "gamma": 101, "beta": 102}
+
+
+def test_a_queue_with_several_numbers_keeps_them() -> None:
+    odd = replace(GAMMA, seq_no=None, cost=0)
+
+    changed = brokerage.renumbered((BETA, DELTA, odd), QueueOrder.COST)
+
+    assert {one.queue: one.after for one in changed} == {
+        "transfer-delta": 100,
+        "transfer-beta": 200,
+    }
+
+
+def test_with_seq_no_nothing_is_changed_but_what_was_given_before() -> None:
+    former = {"transfer-beta": 300, "transfer-delta": 200}
+
+    assert brokerage.renumbered(EVERY, QueueOrder.SEQ_NO) == ()
+    found = brokerage.restored(EVERY, former)
+    assert [(one.queue, one.before, one.after) for one in found] == [("transfer-beta", 100, 300)]
+
+
+def test_the_order_is_told_with_what_it_rests_on() -> None:
+    told = brokerage.sentence((busy(BETA, 7), DELTA), QueueOrder.WAIT)
+    cheap = brokerage.sentence((replace(BETA, cost=0.5), DELTA), QueueOrder.COST)
+
+    assert told == (
+        "tried in this order, the least expected wait first: transfer-delta (0 waiting, 2 of 2"
+        " slots free), then transfer-beta (7 waiting, 0 of 4 slots free); their seq_no say"
+        " otherwise until `gridbridge setup order --apply`"
+    )
+    assert cheap == (
+        "tried in this order, the least cost first: transfer-beta (cost 0.5, 0 waiting, 4 of 4"
+        " slots free), then transfer-delta (cost 1, 0 waiting, 2 of 2 slots free)"
+    )

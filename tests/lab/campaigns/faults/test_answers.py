@@ -1,0 +1,206 @@
+"""Answers that are cut or empty, words that are code, and nodes that are full: each task runs once.
+
+One campaign at both clusters, whose name and parameters are full of shell and SQL, runs while its
+clusters answer so; and one finds no room at an OAR server's nodes.
+"""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from tests.lab.campaigns import runner
+from tests.lab.campaigns.runner import (
+    CAMPAIGN_S,
+    HOST,
+    ledger,
+    published,
+    submit,
+    until_state,
+)
+from tests.lab.gamma import ACCOUNT, FAR, NODES
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+
+AT = {"beta": (HOST, "alice"), "gamma": (FAR, ACCOUNT)}
+ODD = """x'; DROP TABLE jobs; -- $(touch evil) `touch evil` | touch evil; "$HOME" \\ %s ' ../é"""
+RUN = """sh -c 'printf "%s\\n" "$CIGRI_JOB_ID $2" >>ran; until [ -e go ]; do sleep 0.2; done' sh"""
+PARAMETERS = [*(f"{n} {shlex.quote(ODD)}" for n in range(3)), "3 $(touch evil) ; touch evil #"]
+FOLDER, ROOM = "~/answers", "/home/al_gamma/answers-room"
+TASKS = 4
+MOST = {"max_jobs": 2}
+FORMS = ("empty", "half", "without jobs")  # OAR's own answer is empty where there are no jobs
+TRUE = "true"
+LIES = "/run/lies"
+LIAR = f"""#!/bin/sh
+form=$(cat {LIES}/form)
+OF_CLUSTER || exec PROGRAM.real "$@"
+echo "$form" >>{LIES}/told
+case $form in
+{TRUE}) PROGRAM.real "$@" ;;
+half) told=$(PROGRAM.real "$@"); printf %s "$told" | head -c $((${{#told}} / 2)) ;;
+without*) WITHOUT ;;
+esac
+"""
+PROGRAMS = {
+    HOST: (
+        "/usr/lib/gridengine/qstat",
+        '[ "$SGE_CELL" = beta ]',
+        "PROGRAM.real \"$@\" | sed '/<job_list/,/<\\/job_list>/d'",
+    ),
+    FAR: ("/usr/bin/oarstat", ":", "echo '{}'"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The numbers of both campaigns, and what everybody saw of the first after each form."""
+
+    odd: int
+    roomless: int
+    after: dict[str, tuple[int, int]]
+
+
+@pytest.fixture(scope="module")
+def seen(site: Grid) -> Iterator[Seen]:
+    """Have both run side by side."""
+    for host, user in AT.values():
+        site.sh(host, f"rm -rf {FOLDER}* && mkdir {FOLDER} {FOLDER}-room", user=user)
+    with no_room(site), liars(site):
+        clusters = dict.fromkeys(AT, MOST)
+        known = {"type": "normal", "walltime": "0:10", "clusters": clusters}
+        first = {"name": ODD, "params": PARAMETERS, "exec_file": RUN, "exec_directory": FOLDER}
+        second = {"name": "room", "exec_file": "sh -c 'echo $CIGRI_JOB_ID >>ran'"}
+        odd = submit(site, known | first)
+        roomless = submit(
+            site, known | second | {"nb_jobs": TASKS, "exec_directory": f"{FOLDER}-room"}
+        )
+        site.until(lambda: running(site, odd) == TASKS, "all tasks to run", CAMPAIGN_S)
+        site.until(lambda: "SETUP_ERROR" in events(site, roomless), "an event", CAMPAIGN_S)
+        after = {form: told(site, odd, form) for form in FORMS}
+        for host, user in AT.values():
+            site.sh(host, f"touch {FOLDER}/go", user=user)
+        for number in (odd, roomless):
+            until_state(site, number, "terminated")
+    yield Seen(odd=odd, roomless=roomless, after=after)
+    for host, user in AT.values():
+        site.sh(host, f"rm -rf {FOLDER}*", user=user)
+
+
+@contextmanager
+def no_room(grid: Grid) -> Iterator[None]:
+    """Have no room for a file in a folder of the owner's at gamma's nodes."""
+    for node in NODES:
+        options = "size=64k,nr_inodes=1,mode=755,uid=$(id -u al_gamma)"
+        grid.sh(node, f"mount -t tmpfs -o {options} none {ROOM}")
+    try:
+        yield
+    finally:
+        for node in NODES:
+            grid.sh(node, f"umount -l {ROOM}")
+
+
+@contextmanager
+def liars(grid: Grid) -> Iterator[None]:
+    """Have programs in the places of those that tell of jobs; they tell the truth until asked."""
+    for host, (program, of_cluster, without) in PROGRAMS.items():
+        script = LIAR.replace("OF_CLUSTER", of_cluster).replace("WITHOUT", without)
+        script = script.replace("PROGRAM", program)
+        begin = (
+            f"mkdir -m 1777 {LIES} && echo {TRUE} >{LIES}/form && cp -p {program} {program}.real"
+        )
+        grid.sh(host, begin)
+        grid.sh(host, f"cat >{LIES}/liar <<'end'\n{script}end\nchmod 755 {LIES}/liar")
+        grid.sh(host, f"mount --bind {LIES}/liar {program}")
+    try:
+        yield
+    finally:
+        for host, (program, *_) in PROGRAMS.items():
+            grid.sh(host, f"umount -l {program}; rm -rf {LIES} {program}.real")
+
+
+def told(grid: Grid, number: int, form: str) -> tuple[int, int]:
+    """Have both clusters answer so, and then truly; return how many tasks ended and live then.
+
+    A task that is listed by no answer for as long as `forgotten_s` would count as deleted.
+    """
+    for each in (form, TRUE):
+        for host in PROGRAMS:
+            grid.sh(host, f"rm -f {LIES}/told; echo '{each}' >{LIES}/form")
+        for host in PROGRAMS:
+            asked = f"grep -c '{each}' {LIES}/told; :"
+            grid.until(
+                lambda: int(grid.sh(host, asked) or 0) > 0,  # noqa: B023 - it is asked at once
+                f"{host} to be asked",
+                CAMPAIGN_S,
+            )
+    return published(grid, number)["ended"], len(living(grid, number))
+
+
+def living(grid: Grid, number: int) -> list[str]:
+    """Return the lines of a campaign's tasks in its clusters' lists, which are true again."""
+    names = [line for line in runner.at_beta(grid, number) if "Full" in line]
+    message = [line for line in runner.at_gamma(grid, number) if '"name"' in line]
+    return names + message
+
+
+def running(grid: Grid, number: int) -> int:
+    """Return how many tasks of a campaign run."""
+    return sum(one["running"] for one in published(grid, number)["at"])
+
+
+def events(grid: Grid, number: int) -> dict[str, str]:
+    """Return at which cluster each event of a campaign is, by its code."""
+    told = grid.on(HOST, "gridevents", "-a", "--json", "-c", str(number), user="bob").out
+    return {one["code"]: one["cluster"] for one in json.loads(told)}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_answer_that_is_cut_or_empty_ends_no_task(seen: Seen, form: str) -> None:
+    """Nor does a whole one that lists none, once."""
+    assert (0, TASKS) == seen.after[form]
+
+
+def test_each_task_runs_once_whatever_the_clusters_answered(site: Grid, seen: Seen) -> None:
+    """By its first attempt."""
+    found = runner.shown(site, seen.odd)
+
+    assert (TASKS, 0) == (found["ended"], found["failed"])
+    assert Counter({f"{seen.odd}.{n}": 1 for n in range(TASKS)}) == Counter(
+        line.partition(" ")[0] for line in ran(site)
+    )
+    attempts = [row[3] for row in ledger(site, seen.odd) if row[0] == "array"]
+    assert all(told.endswith(":1") for told in attempts), attempts
+
+
+def ran(grid: Grid) -> list[str]:
+    """Return the lines that tasks left, wherever they ran."""
+    told = (grid.sh(host, f"cat {FOLDER}/ran", user=user) for host, user in AT.values())
+    return "".join(told).splitlines()
+
+
+def test_what_is_shell_and_sql_is_words_at_both_batch_systems(site: Grid, seen: Seen) -> None:
+    """A task finds it as it was written, and nothing in it is run anywhere."""
+    texts = [line.partition(" ")[2] for line in ran(site)]
+
+    assert Counter({ODD: 3, "$(touch": 1}) == Counter(texts)
+    assert ODD == runner.shown(site, seen.odd)["name"]
+    for host in (HOST, FAR, *NODES, "beta-n1", "beta-n2", "beta-master"):
+        assert "" == site.sh(host, "find /home /tmp /var/lib /root -name evil 2>/dev/null; :")
+
+
+def test_where_nodes_are_full_tasks_go_elsewhere(site: Grid, seen: Seen) -> None:
+    """That is a set-up error of OAR's cluster, and no failed task."""
+    found = runner.shown(site, seen.roomless)
+    at_beta = site.sh(HOST, f"cat {FOLDER}-room/ran", user="alice").split()
+
+    assert (TASKS, 0) == (found["ended"], found["failed"])
+    assert "gamma" == events(site, seen.roomless)["SETUP_ERROR"]
+    assert Counter({f"{seen.roomless}.{n}": 1 for n in range(TASKS)}) == Counter(at_beta)

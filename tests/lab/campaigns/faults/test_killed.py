@@ -1,0 +1,152 @@
+"""What acts as an owner at OAR is killed at each step: each task runs once."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.lab.campaigns import runner
+from tests.lab.campaigns.runner import (
+    CAMPAIGN_S,
+    HOST,
+    at_gamma,
+    killed,
+    ledger,
+    submit,
+    until_state,
+)
+from tests.lab.gamma import ACCOUNT, FAR
+from tests.lab.grid import Done, Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+
+AS_USER = "gridbridge.methods.as_user"
+SEND = {
+    "intended": "methods/arrays/sending.py:_submit_at",
+    "submitted there": "batch/oar/submit.py:_read_answer",
+    "the answer is lost": "state/ledger.py:submitted",
+    "noted": "methods/arrays/sending.py:release",
+    "released there": "batch/oar/submit.py:release_arrays",
+    "not told": "methods/arrays/sending.py:line",
+}
+DELETE = {
+    "asked": "methods/arrays/job.py:act",
+    "looked at": "batch/oar/submit.py:delete_array",
+    "not told": "methods/arrays/verbs.py:_leave",
+}
+FILES = "methods/arrays/,methods/owner,state/ledger,batch/oar/submit,shell/ssh"
+LONG_S = 600
+EACH, LINES = 7, 1000  # of the lines to which a sender comes in these, which are fewer
+FOLDER = "~/killed"
+TASKS = len(SEND) + len(DELETE)
+RUN = f"sh -c 'echo $CIGRI_JOB_ID >>ran; [ $1 -lt {len(SEND)} -o -e go ] || sleep 600' sh"
+
+
+@pytest.fixture(scope="module")
+def brought(site: Grid) -> Iterator[int]:
+    """Return a campaign of which nothing was sent, with the runner stopped.
+
+    The tasks that are to be deleted do not end before that.
+    """
+    with bring(site, RUN, TASKS) as number:
+        yield number
+
+
+@contextmanager
+def bring(grid: Grid, exec_file: str, tasks: int) -> Iterator[int]:
+    """Have a campaign for gamma, in a folder of its own, that the runner does not send."""
+    grid.sh(FAR, f"rm -rf {FOLDER} && mkdir {FOLDER}", user=ACCOUNT)
+    grid.sh(HOST, "gridbridge drain gamma --reason tests")
+    try:
+        known = {"name": "killed", "type": "normal", "exec_file": exec_file, "walltime": "0:15"}
+        places = {"exec_directory": FOLDER, "clusters": {"gamma": {}}}
+        number = submit(grid, {**known, **places, "nb_jobs": tasks})
+        runner.stop(grid)
+    finally:
+        grid.sh(HOST, "gridbridge undrain gamma")
+    assert [] == ledger(grid, number)
+    yield number
+    runner.start(grid)
+    grid.sh(FAR, f"rm -rf {FOLDER}", user=ACCOUNT)
+
+
+def once_more(grid: Grid, *words: str) -> Done:
+    """Ask it for the same, as the service would."""
+    program = ("sudo", "-n", "/opt/gridbridge/bin/gridbridge-as-user")
+    return grid.on(HOST, "runuser", "-u", "gridbridge", "--", *program, *words, timeout_s=100)
+
+
+def array(number: int, place: int) -> tuple[str, ...]:
+    """Return the words that ask for an array of one task, whose number is one less."""
+    return ("send-arrays", f"c.{number}", "gamma", str(place + 1), f"{place}:1")
+
+
+def send(grid: Grid, number: int, place: int, where: str) -> str:
+    """Have an array sent by two calls of which the first is killed; return its id."""
+    assert killed(grid, where, AS_USER, *array(number, place)), where
+    done = once_more(grid, *array(number, place))
+    status, job, why = done.out.split(" ", 2)
+    assert ("0", "") == (status, why.strip()), done
+    return job
+
+
+def test_an_array_is_at_oar_once_wherever_its_sender_is_killed(site: Grid, brought: int) -> None:
+    """Each task runs once."""
+    jobs = [send(site, brought, place, where) for place, where in enumerate(SEND.values())]
+    site.until(lambda: len(SEND) <= len(ran(site)), "the tasks to run", CAMPAIGN_S)
+
+    assert len(SEND) == len({*jobs})
+    assert Counter({f"{brought}.{place}": 1 for place in range(len(SEND))}) == Counter(ran(site))
+    site.until_none(lambda: at_gamma(site, brought), "gamma to have none more", CAMPAIGN_S)
+
+
+def ran(grid: Grid) -> list[str]:
+    return grid.sh(FAR, f"cat {FOLDER}/ran 2>/dev/null; :", user=ACCOUNT).split()
+
+
+@pytest.mark.long
+def test_an_array_is_gone_wherever_who_deletes_it_is_killed(site: Grid, brought: int) -> None:
+    for place, where in enumerate(DELETE.values(), start=len(SEND)):
+        done = once_more(site, *array(brought, place))
+        assert done.out.startswith("0 "), done
+        words = ("delete-array", f"c.{brought}", "gamma", str(place + 1))
+        assert killed(site, where, AS_USER, *words), where
+        assert 0 == once_more(site, *words).status
+    site.until_none(lambda: at_gamma(site, brought), "gamma to have none of it", CAMPAIGN_S)
+
+
+@pytest.mark.long
+def test_the_runner_finds_out_what_was_sent_and_what_ran(site: Grid, brought: int) -> None:
+    """None of that runs again; what was deleted may, and the campaign ends."""
+    site.sh(FAR, f"touch {FOLDER}/go", user=ACCOUNT)
+    runner.start(site)
+    found = until_state(site, brought, "terminated")
+    times = Counter(ran(site))
+
+    assert TASKS == found["ended"]
+    assert {1} == {times[f"{brought}.{place}"] for place in range(len(SEND))}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_an_array_is_at_oar_once_at_whatever_line_its_sender_is_killed(site: Grid) -> None:
+    """Each seventh line, in whichever of its processes that is."""
+    places = LINES // EACH
+    with bring(site, "sh -c 'echo $CIGRI_JOB_ID >>ran'", places) as number:
+        for place in range(places):
+            asked = array(number, place)
+            if not killed(site, f"{FILES}:{1 + EACH * place}", AS_USER, *asked):
+                break
+            done = once_more(site, *asked)
+            assert done.out.startswith("0 "), (place, done)
+        site.until(lambda: len(ran(site)) > place, "the tasks to run", LONG_S)
+        site.until_none(lambda: at_gamma(site, number), "gamma to have none more", CAMPAIGN_S)
+        times = Counter(ran(site))
+        runner.start(site)
+        site.on(HOST, "griddel", str(number), user="alice", timeout_s=200)
+
+    assert place > 10
+    assert Counter({f"{number}.{one}": 1 for one in range(place + 1)}) == times

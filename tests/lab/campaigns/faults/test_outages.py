@@ -1,0 +1,215 @@
+"""Servers go away and come back, and OAR makes copies of tasks: each task succeeds once."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.lab.campaigns.runner import (
+    CAMPAIGN_S,
+    HOST,
+    arrays_at_gamma,
+    clusters_of,
+    published,
+    shown,
+    submit,
+    until_state,
+)
+from tests.lab.gamma import ACCOUNT, DISK, FAR, NODES
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+
+FOLDER = "~/faults"
+AT = {"beta": (HOST, "alice"), "gamma": (FAR, ACCOUNT)}
+BOTH: dict[str, Any] = {"beta": {}, "gamma": {}}
+TASKS, SOME = 40, 12
+OUTAGE_S = 600
+SILENT = "GET_JOBS"
+TERMINATED = "terminated"
+
+
+@pytest.fixture(scope="module")
+def folders(site: Grid) -> Iterator[Grid]:
+    """Return the lab with a folder for the tasks at each cluster."""
+    for host, user in AT.values():
+        site.sh(host, f"rm -rf {FOLDER} && mkdir {FOLDER}", user=user)
+    yield site
+    for host, user in AT.values():
+        site.sh(host, f"rm -rf {FOLDER}", user=user)
+
+
+def bring(grid: Grid, name: str, tasks: int, clusters: dict[str, Any]) -> int:
+    """Submit a campaign of which each task leaves its number."""
+    run = f"sh -c 'echo $CIGRI_JOB_ID >>{name}; sleep 1'"
+    known = {"name": name, "type": "normal", "exec_file": run, "walltime": "0:5"}
+    return submit(grid, known | {"exec_directory": FOLDER, "nb_jobs": tasks, "clusters": clusters})
+
+
+def ran(grid: Grid, number: int, name: str) -> Counter[str]:
+    """Return how often each task of a campaign ran at all clusters together."""
+    told = (
+        grid.sh(host, f"cat {FOLDER}/{name} 2>/dev/null; :", user=user)
+        for host, user in AT.values()
+    )
+    return Counter(
+        line for text in told for line in text.splitlines() if line.startswith(f"{number}.")
+    )
+
+
+def each_once(number: int, tasks: int) -> Counter[str]:
+    """Return what tasks leave when each runs once."""
+    return Counter({f"{number}.{task}": 1 for task in range(tasks)})
+
+
+def silent(grid: Grid) -> dict[str, bool]:
+    """Return the clusters that did not tell how they are, and whether they do again."""
+    told = json.loads(grid.on(HOST, "gridevents", "-g", "-a", "--json", user="bob").out)
+    return {one["cluster"]: bool(one["closed_at"]) for one in told if one["code"] == SILENT}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Away:
+    """A campaign whose clusters went away for a while, and what everybody saw meanwhile."""
+
+    number: int
+    silent: dict[str, bool]
+    failed: int
+
+
+LOST = (  # with where each attempt was
+    "select one.task, cluster, job_id, place from campaign_attempts one join campaign_arrays it"
+    " on it.campaign = one.campaign and it.number = one.array"
+    " where one.campaign = {number} and outcome = ?"
+)
+
+
+def judged_lost(grid: Grid, number: int) -> list[tuple[str, str, str, str]]:
+    """Return the tasks whose attempts are judged as lost: each with its cluster, job and place."""
+    query = LOST.format(number=number)
+    rows = f"sqlite3.connect('/var/lib/gridbridge/state.db').execute('{query}', ('site_fault',))"
+    told = grid.sh(HOST, f'python3 -c "import sqlite3; [print(*row) for row in {rows}]"')
+    words = (line.split() for line in told.splitlines())
+    return [(task, cluster, job, place) for task, cluster, job, place in words]
+
+
+def unnoted(grid: Grid, number: int) -> Counter[str]:
+    """Return the tasks that are judged as lost; OAR's own records have no end of any of them."""
+    lost = judged_lost(grid, number)
+
+    assert all(one[1] == "gamma" and exit_codes(grid, *one[2:]) == [None] for one in lost), lost
+    return Counter(f"{number}.{task}" for task, *_ in lost)
+
+
+def exit_codes(grid: Grid, job: str, place: str) -> list[int | None]:
+    """Return how OAR itself says that a task of an array ended; None: it noted nothing."""
+    told = grid.sh(FAR, f'oarstat -f -J --sql "array_id = {job} AND array_index = {place}"')
+    return [one["exit_code"] for one in json.loads(told or "{}").values()]
+
+
+@contextmanager
+def no_servers(grid: Grid) -> Iterator[None]:
+    """Have beta without its qmaster, and gamma without its database."""
+    grid.on("beta-master", "labctl", "stop", "qmaster")
+    grid.on(FAR, "labctl", "stop", "postgresql")
+    try:
+        yield
+    finally:
+        grid.on(FAR, "labctl", "start", "postgresql")
+        grid.on("beta-master", "labctl", "start", "qmaster")
+
+
+@pytest.fixture(scope="module")
+def away(folders: Grid) -> Away:
+    """Take both servers away while tasks of a campaign run, and bring them back."""
+    grid = folders
+    number = bring(grid, "away", TASKS, BOTH)
+    grid.until(lambda: clusters_of(grid, number) == {*BOTH}, "both to have tasks", CAMPAIGN_S)
+    with no_servers(grid):
+        none_answers = dict.fromkeys(BOTH, False)
+        grid.until(lambda: silent(grid) == none_answers, "both to be silent", CAMPAIGN_S)
+        seen, failed = silent(grid), published(grid, number)["failed"]
+    until_state(grid, number, TERMINATED)
+    return Away(number=number, silent=seen, failed=failed)
+
+
+def test_a_cluster_without_an_answer_is_an_event_until_it_answers(site: Grid, away: Away) -> None:
+    assert dict.fromkeys(BOTH, False) == away.silent
+    assert dict.fromkeys(BOTH, True) == silent(site)
+
+
+def test_no_task_is_lost_or_runs_twice_by_that(site: Grid, away: Away) -> None:
+    """Nobody's answer is no end."""
+    found = shown(site, away.number)
+
+    assert 0 == away.failed
+    assert (TASKS, 0) == (found["ended"], found["failed"])
+    assert each_once(away.number, TASKS) == ran(site, away.number, "away")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1500)
+def test_nothing_is_lost_in_ten_minutes_without_servers(folders: Grid) -> None:
+    """What runs twice is what OAR has no end of (docs/decisions/0411): nobody else's."""
+    grid = folders
+    number = bring(grid, "long", TASKS, BOTH)
+    grid.until(lambda: clusters_of(grid, number) == {*BOTH}, "both to have tasks", CAMPAIGN_S)
+    with no_servers(grid):
+        back_at = time.monotonic() + OUTAGE_S
+        grid.until(lambda: time.monotonic() > back_at, "ten minutes to pass", OUTAGE_S + 60)
+        failed = published(grid, number)["failed"]
+    until_state(grid, number, TERMINATED)
+    found = shown(grid, number)
+
+    assert 0 == failed
+    assert (TASKS, 0) == (found["ended"], found["failed"])
+    once, there = each_once(number, TASKS), ran(grid, number, "long")
+    assert once <= there <= once + unnoted(grid, number)
+
+
+@pytest.fixture
+def nodes_that_note_nothing(folders: Grid) -> Iterator[Grid]:
+    """Have gamma's nodes refuse what OAR notes there at a job's start; it tries that anew."""
+    for node in NODES:
+        folders.sh(node, f"chmod 555 {DISK}")
+    try:
+        yield folders
+    finally:
+        heal(folders)
+
+
+def heal(grid: Grid) -> None:
+    """Have gamma's nodes take jobs again."""
+    for node in NODES:
+        grid.sh(node, f"chmod 755 {DISK}")
+        grid.sh(FAR, f"oarnodesetting -h {node} -s Alive")
+
+
+@pytest.mark.long
+def test_what_oar_submits_again_by_itself_runs_once(nodes_that_note_nothing: Grid) -> None:
+    """Elsewhere: OAR's copy of a task is none of ours, and gamma can't start it."""
+    grid = nodes_that_note_nothing
+    number = bring(grid, "copied", SOME, BOTH)
+    grid.until(lambda: clusters_of(grid, number) == {*BOTH}, "both to have tasks", CAMPAIGN_S)
+    grid.until(lambda: copies(grid, number), "OAR to submit a task again", CAMPAIGN_S)
+    heal(grid)
+    until_state(grid, number, TERMINATED)
+    found = shown(grid, number)
+
+    assert (SOME, 0) == (found["ended"], found["failed"])
+    assert each_once(number, SOME) == ran(grid, number, "copied")
+    assert [] == arrays_at_gamma(grid)
+
+
+def copies(grid: Grid, number: int) -> list[int]:
+    """Return the jobs that OAR made of a campaign's tasks by itself."""
+    told = grid.sh(FAR, f"oarstat -f -J --sql \"job_name like 'gc.alpha.{number}.%'\"")
+    found = json.loads(told or "{}")
+    return [int(job) for job, one in found.items() if one["resubmit_job_id"]]

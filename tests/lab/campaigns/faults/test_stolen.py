@@ -1,0 +1,220 @@
+"""Who has the service account has nothing run at real clusters that was not to run, nor twice."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.lab.campaigns import runner
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, ledger, published, submit, until_state
+from tests.lab.configured import pollers
+from tests.lab.gamma import ACCOUNT, FAR
+from tests.lab.grid import Done, Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+
+AS_THE_SERVICE = ("runuser", "-u", "gridbridge", "--")
+AS_USER = ("sudo", "-n", "/opt/gridbridge/bin/gridbridge-as-user")
+SPOOL, STATE = "/var/spool/gridbridge/campaigns", "/var/lib/gridbridge/state.db"
+AT = {"beta": (HOST, "alice"), "gamma": (FAR, ACCOUNT)}
+BOTH: dict[str, Any] = {"beta": {"max_jobs": 2}, "gamma": {"max_jobs": 2}}
+BETA: dict[str, Any] = {"beta": {}}
+FOLDER = "~/stolen"
+ENDED = 0  # the task that ends at once; the others wait for their gate
+PARAMETERS = ["ended", "a", "b", "c", "d"]
+RUN = """sh -c 'echo $CIGRI_JOB_ID >>ran
+case $1 in ended) ;; *) until [ -e go ]; do sleep 0.2; done ;; esac' sh"""
+COPY = "from sqlite3 import connect; import sys; connect(sys.argv[1]).backup(connect(sys.argv[2]))"
+RESTORE = "rm -f state.db-* && mv state.db.earlier state.db"
+TERMINATED = "terminated"
+SUBMITTED_BEFORE, HAS_ENDED, NOT_NOW, REFUSED = 5, 8, 75, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class There:
+    """The numbers of campaigns: one that has tasks at both, one that has ended, and one more.
+
+    The last one's file was changed before anything of it was submitted.
+    """
+
+    living: int
+    over: int
+    changed: int
+
+
+@pytest.fixture(scope="module")
+def there(site: Grid) -> Iterator[There]:
+    """Bring them and stop the runner; the state file of before they came is kept."""
+    for host, user in AT.values():
+        site.sh(host, f"rm -rf {FOLDER} && mkdir {FOLDER}", user=user)
+    site.on(HOST, *AS_THE_SERVICE, "python3", "-c", COPY, STATE, f"{STATE}.earlier")
+    living = submit(site, jdl(RUN, BOTH, params=PARAMETERS))
+    over = submit(site, jdl("sh -c 'echo $CIGRI_JOB_ID >>ran'", BETA, nb_jobs=1))
+    until_state(site, over, TERMINATED)
+    site.until(lambda: {*BOTH} == running(site, living), "tasks to live at both", CAMPAIGN_S)
+    changed = change(site)
+    site.until(lambda: ["end"] in ledger(site, over), "root to know the end", CAMPAIGN_S)
+    runner.stop(site)
+    yield There(living=living, over=over, changed=changed)
+    runner.start(site)
+    for host, user in AT.values():  # its tasks would keep their slots from who comes next
+        site.sh(host, f"touch {FOLDER}/go", user=user)
+    until_state(site, living, TERMINATED)
+    for host, user in AT.values():
+        site.sh(host, f"rm -rf {FOLDER}", user=user)
+
+
+def jdl(exec_file: str, clusters: dict[str, Any], **other: Any) -> dict[str, Any]:
+    """Return the JDL of a campaign in the folder of the tests'."""
+    known = {"name": "stolen", "type": "normal", "exec_file": exec_file, "walltime": "0:10"}
+    return {**known, "exec_directory": FOLDER, "clusters": clusters, **other}
+
+
+def running(grid: Grid, number: int) -> set[str]:
+    """Return the clusters where the gated tasks of the campaign run, once the other has ended."""
+    found = published(grid, number)
+    return {one["cluster"] for one in found["at"] if one["running"] and found["ended"]}
+
+
+def change(grid: Grid) -> int:
+    """Change a campaign's file before anything of it could be sent; return its number."""
+    grid.cell("beta", "qmod", "-d", "all.q", user="root")
+    try:
+        grid.until(lambda: not free(grid, "beta"), "beta to have no free slot", CAMPAIGN_S)
+        number = submit(grid, jdl("sh -c 'touch evil'", BETA, nb_jobs=1))
+        grid.sh(HOST, f"echo 1 >>{SPOOL}/c.{number}", user="alice")
+        assert [] == ledger(grid, number)
+    finally:
+        grid.cell("beta", "qmod", "-e", "all.q", user="root")
+    until_state(grid, number, TERMINATED)
+    return number
+
+
+def free(grid: Grid, cluster: str) -> int:
+    """Return how many slots everybody is told to be free at a cluster."""
+    told = json.loads(grid.sh(HOST, "gridclusters --json", user="bob"))
+    return int(next(one["free"] for one in told if one["name"] == cluster))
+
+
+def stolen(grid: Grid, *words: str) -> Done:
+    """Ask gridbridge-as-user for something, as the service does."""
+    return grid.on(HOST, *AS_THE_SERVICE, *AS_USER, *words, timeout_s=100)
+
+
+def sent(grid: Grid, *words: str) -> tuple[int, str]:
+    """Ask for an array of tasks; return the status that stands for the answer, and why."""
+    done = stolen(grid, "send-arrays", *words)
+    told = done.out if done.status == 0 else f"{done.status} 0 {done.err}"
+    status, _, why = told.split(" ", 2)
+    return int(status), why
+
+
+def place_of(grid: Grid, there: There, cluster: str) -> int:
+    """Return a task that lives at a cluster: the last of the last array that was sent there."""
+    rows = [row for row in ledger(grid, there.living) if row[0] == "array" and row[2] == cluster]
+    return int(rows[-1][3].rpartition(",")[2].partition(":")[0].rpartition("-")[2])
+
+
+def seen(grid: Grid, there: There) -> tuple[Any, ...]:
+    """Return what a stolen account could change: root's ledger, and what is at the clusters."""
+    rows = [row for one in (there.living, there.over) for row in ledger(grid, one)]
+    at_beta = [line.split()[0] for line in runner.at_beta(grid, there.living)]
+    return rows, at_beta, len(runner.at_gamma(grid, there.living))
+
+
+def test_a_file_that_was_changed_before_its_first_use_is_not_run(site: Grid, there: There) -> None:
+    """The service noted it when it took it in; root asks for that, whoever submits."""
+    status, why = sent(site, f"c.{there.changed}", "beta", "90", "0:1")
+
+    assert (REFUSED, True) == (status, "not the file that it was when it was taken in" in why), why
+    assert runner.shown(site, there.changed)["failed"] == 1
+    assert not [row for row in ledger(site, there.changed) if row[0] == "array"]
+    assert "" == site.sh(HOST, f"find {FOLDER} -name evil", user="alice")
+
+
+@pytest.mark.parametrize("cluster", ["beta", "gamma"])
+def test_no_attempt_is_sent_again_or_beside_one_that_lives(
+    site: Grid, there: There, cluster: str
+) -> None:
+    """Wherever the earlier one is, and wherever the other one would go."""
+    before, living = seen(site, there), place_of(site, there, cluster)
+    lives = f"an earlier attempt of a task is at {cluster}"
+
+    for target, asked, expected, words in (
+        (cluster, f"{ENDED}:1", SUBMITTED_BEFORE, f"an attempt of {ENDED}:1 was submitted before"),
+        (cluster, f"{living}:1", NOT_NOW, lives),
+        ("beta", f"{living}:2", NOT_NOW, lives),
+        ("gamma", f"{ENDED}:2,{living}:9", NOT_NOW, lives),
+    ):
+        status, why = sent(site, f"c.{there.living}", target, "90", asked)
+        assert (expected, True) == (status, words in why), (asked, target, why)
+    assert before == seen(site, there)
+
+
+def test_nothing_of_a_campaign_that_has_ended_is_sent(site: Grid, there: There) -> None:
+    """Nor is it taken up by who is not asked to."""
+    before = seen(site, there)
+
+    assert HAS_ENDED == sent(site, f"c.{there.over}", "beta", "90", "0:2")[0]
+    assert SUBMITTED_BEFORE == sent(site, f"c.{there.over}", "beta", "91", "0:1")[0]
+    assert REFUSED == stolen(site, "take-up", f"c.{there.over}", "0" * 32).status
+    assert before == seen(site, there)
+
+
+def test_no_file_of_its_own_and_no_other_name_of_a_file_is_used(site: Grid, there: There) -> None:
+    """The folder is the service's: it may put anything there, and rename what is alice's."""
+    before, aside = seen(site, there), f"{SPOOL}/c.999992"
+    forged = (
+        f"sed 's/echo/touch evil; echo/' {SPOOL}/c.{there.over} >{SPOOL}/c.999991",
+        f"ln -s c.{there.over} {SPOOL}/c.999993",
+        f"ln {SPOOL}/c.{there.over} {aside}",
+    )
+    try:
+        for script in forged:
+            site.on(HOST, *AS_THE_SERVICE, "sh", "-c", script)
+        for number, status in (("999991", REFUSED), ("999992", NOT_NOW), ("999993", NOT_NOW)):
+            assert status == sent(site, f"c.{number}", "beta", "1", "0:1")[0]
+        site.sh(HOST, f"rm -f {aside} && mv {SPOOL}/c.{there.over} {aside}")
+        without_a_note = f"mv {SPOOL}/given {SPOOL}/given.aside"
+        assert REFUSED == sent(site, "c.999992", "beta", "1", "0:1")[0]
+        site.sh(HOST, f"{without_a_note}")
+        assert REFUSED == sent(site, "c.999992", "beta", "1", "0:1")[0]
+    finally:
+        site.sh(HOST, f"cd {SPOOL}; [ ! -e given.aside ] || mv given.aside given")
+        site.sh(HOST, f"[ ! -e {aside} ] || mv {aside} {SPOOL}/c.{there.over}")
+        site.sh(HOST, f"rm -f {SPOOL}/c.99999[1-3]")
+    assert before == seen(site, there)
+    assert "" == site.sh(HOST, f"find {FOLDER} -name evil", user="alice")
+
+
+@pytest.mark.long
+def test_by_a_restored_state_file_nothing_runs_again(site: Grid, there: There) -> None:
+    """It knows none of the campaigns: they are paused, and go on by root's ledger."""
+    site.sh(HOST, f"kill -9 {' '.join(pollers(site))}; cd /var/lib/gridbridge && {RESTORE}")
+    site.require_ready()
+    used, free_number = (
+        sent(site, f"c.{there.living}", "beta", number, "4:7")[0] for number in ("1", "70")
+    )
+    assert (SUBMITTED_BEFORE, NOT_NOW) == (used, free_number)
+    runner.start(site)
+    for number in (there.living, there.over):
+        until_state(site, number, "paused")
+        assert 0 == site.on(HOST, "griddel", "-r", str(number), user="alice", timeout_s=100).status
+    for host, user in AT.values():
+        site.sh(host, f"touch {FOLDER}/go", user=user)
+    found = [until_state(site, number, TERMINATED) for number in (there.living, there.over)]
+
+    expected = Counter(f"{there.living}.{task}" for task in range(len(PARAMETERS)))
+    assert expected + Counter([f"{there.over}.0"]) == ran(site)
+    assert [(len(PARAMETERS), 0), (1, 0)] == [(one["ended"], one["failed"]) for one in found]
+
+
+def ran(grid: Grid) -> Counter[str]:
+    """Return how often each task ran, wherever that was."""
+    told = (grid.sh(host, f"cat {FOLDER}/ran; :", user=user) for host, user in AT.values())
+    return Counter("".join(told).split())

@@ -1,0 +1,1 @@
+"""Where a cluster is full: what makes way there, waits, is wiped or is moved."""

@@ -1,0 +1,196 @@
+"""Best-effort tasks end for a local job that lacks what they hold: the newest, just enough.
+
+Two campaigns fill beta: tasks that hold the memory of its first host, and on the second one tasks
+that hold the licences of the whole cell.
+"""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, killed, submit, until_state
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+
+BETA, NODE = "beta-master", "beta-n1"
+SETUP = "gridbridge setup besteffort beta"
+NIKITA = "runuser -u gridbridge -- /opt/gridbridge/oar-hooks/nikita"
+PATHS = "PATH=$PATH:/usr/lib/gridengine; export SGE_SINGLE_LINE=1; cd /tmp;"
+WITHOUT = "qconf -sc >sc; sed -i -e '/^lic /d' -e '/^mem /d' -e '/^alone /d' sc;"
+OBJECTS = f"""{PATHS} {WITHOUT}
+echo 'lic lic INT <= YES YES 0 0' >>sc
+echo 'mem mem MEMORY <= YES YES 0 0' >>sc
+echo 'alone alone BOOL EXCL YES YES 0 0' >>sc
+qconf -Mc sc
+qconf -mattr exechost complex_values lic=2 global
+qconf -mattr exechost complex_values mem=4G,alone=true {NODE}
+"""
+NO_OBJECTS = f"""{PATHS}
+qconf -dattr exechost complex_values lic=2 global
+qconf -dattr exechost complex_values mem=4G,alone=true {NODE}
+{WITHOUT} qconf -Mc sc
+"""
+RUN = "sh -c 'while ! [ -e ~/way.go ]; do sleep 0.2; done; echo $CIGRI_JOB_ID >>~/way.ended'"
+NIKITAS = "gridbridge.services.campaigns.nikita.program"
+KILLS = {
+    "before anything": "services/campaigns/nikita/service.py:_make_way",
+    "when it is noted for whom": "services/campaigns/nikita/service.py:_delete",
+    "as root is asked": "apply/campaigns/arrays:2",
+    "when root has told": "apply/campaigns/arrays:6",
+}
+FULL = 4  # slots
+TASKS = 4  # of each campaign
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """The campaigns that fill beta, and alice's jobs that wait there."""
+
+    memory: int
+    licences: int
+    never: str  # asks for more memory than there is
+
+
+@pytest.fixture(scope="module")
+def crowd(site: Grid) -> Iterator[Crowd]:
+    """Have four best-effort tasks at beta, and a job that nothing helps."""
+    site.sh(BETA, OBJECTS)
+    site.sh(HOST, f"{SETUP} --apply")
+    site.sh(HOST, "rm -f ~/way.*", user="alice")
+    memory = _submit(site, "memory", "mem = 2G")
+    site.until(lambda: len(running(site, memory)) == 2, "two tasks to hold memory", CAMPAIGN_S)
+    licences = _submit(site, "licences", "lic = 1")
+    site.until(lambda: len(running(site, licences)) == 2, "two to hold licences", CAMPAIGN_S)
+    yield Crowd(memory=memory, licences=licences, never=local(site, "-l", "mem=9G"))
+    site.sh(HOST, f"griddel {memory} {licences}; :")
+    site.sh(BETA, "qdel -u '*'; :")
+    site.until_none(lambda: list(site.states("beta")), "beta to be empty", CAMPAIGN_S)
+    site.sh(HOST, f"{SETUP} --remove --apply", timeout_s=120)
+    site.sh(BETA, NO_OBJECTS)
+    site.sh(HOST, "rm -f ~/way.*", user="alice")
+
+
+def _submit(grid: Grid, name: str, properties: str) -> int:
+    jdl = {"name": name, "nb_jobs": TASKS, "exec_file": RUN, "walltime": "0:10"}
+    return submit(grid, {**jdl, "clusters": {"beta": {"properties": properties, "max_jobs": 2}}})
+
+
+def running(grid: Grid, number: int) -> list[tuple[str, int]]:
+    """Return the tasks of a campaign that run, the newest last: by start, and then by place."""
+    told = ElementTree.fromstring(grid.sh(BETA, "qstat -xml -s r -u alice"))
+    rows = [{each.tag: each.text or "" for each in row} for row in told.iter("job_list")]
+    ours = [row for row in rows if row["JB_name"] == f"campaign.{number}"]
+    by_start = sorted(ours, key=lambda row: (row["JAT_start_time"], int(row["tasks"])))
+    return [(row["JB_job_number"], int(row["tasks"])) for row in by_start]
+
+
+def local(grid: Grid, *options: str) -> str:
+    """Submit a job of alice's, and return its id."""
+    words = ("qsub", "-terse", *options, "-b", "y", "sleep", "600")
+    done = grid.on(BETA, *words, user="alice")
+    assert done.status == 0, done
+    return done.out.strip()
+
+
+def starts(grid: Grid, job: str) -> None:
+    """Have nikita look until a job runs: an answer of before the job may still count."""
+
+    def runs() -> bool:
+        grid.sh(HOST, NIKITA, timeout_s=120)
+        return grid.states("beta").get(job) == "r"
+
+    grid.until(runs, f"local job {job} to run", 60)
+
+
+def outcomes(grid: Grid, number: int) -> Counter[str]:
+    """Return what the attempts of a campaign came to."""
+    query = f"select outcome from campaign_attempts where campaign = {number}"
+    rows = f"sqlite3.connect('/var/lib/gridbridge/state.db').execute('{query}')"
+    program = f"import sqlite3; [print(*row) for row in {rows}]"
+    return Counter(grid.sh(HOST, f'python3 -c "{program}"').split())
+
+
+def test_a_job_that_lacks_memory_has_the_newest_task_of_its_host_end(
+    site: Grid, crowd: Crowd
+) -> None:
+    """A dry run says so; the older task goes on, and so do those that hold no memory.
+
+    Nor does another one end where nikita is killed meanwhile.
+    """
+    before, others = running(site, crowd.memory), running(site, crowd.licences)
+    job = local(site, "-l", "mem=2G")
+    site.sh(HOST, f"griddel -p {crowd.memory}")
+
+    words = f"ended: 1 of campaign {crowd.memory} at beta, for job {job}, which lacked mem"
+    dry = f"{NIKITA} --dry-run"  # an answer of before the job may still count
+    site.until(lambda: words in site.sh(HOST, dry, timeout_s=120), "a dry run to say so")
+    kept = running(site, crowd.memory)
+    kills = {what: killed(site, one, NIKITAS, user="gridbridge") for what, one in KILLS.items()}
+    starts(site, job)
+
+    assert dict.fromkeys(KILLS, True) == kills
+    assert before == kept
+    assert before[:1] == running(site, crowd.memory)
+    assert others == running(site, crowd.licences)
+
+
+def test_a_licence_is_freed_by_one_task_wherever_it_runs(site: Grid, crowd: Crowd) -> None:
+    """And nothing ends for a job that asks for more memory than there is."""
+    before = running(site, crowd.licences)
+    job = local(site, "-l", "lic=1,hostname=beta-n2")
+    starts(site, job)
+
+    assert before[0] in running(site, crowd.licences)
+    assert "ended" not in site.sh(HOST, NIKITA, timeout_s=120)
+    assert "qw" == site.states("beta")[crowd.never]
+    site.sh(BETA, f"qdel {job}")
+
+
+def test_a_host_alone_is_had_once_all_of_its_tasks_have_ended(site: Grid, crowd: Crowd) -> None:
+    """While a local job runs there nothing ends for it."""
+    site.sh(HOST, f"griddel -p {crowd.licences}")  # what it sends again would take the host
+    job = local(site, "-l", "alone=true")
+    kept = running(site, crowd.memory)
+    told = site.sh(HOST, NIKITA, timeout_s=120)
+    still = running(site, crowd.memory)
+    mine = [one for one, state in site.states("beta").items() if state == "r" and "." not in one]
+    site.sh(BETA, f"qdel {' '.join(mine)}")
+    site.until_none(lambda: on_node(site, mine), "the local job to end")
+    starts(site, job)
+
+    assert "ended" not in told
+    assert kept == still
+    assert [] == running(site, crowd.memory)
+    site.sh(BETA, f"qdel {job}")
+
+
+def on_node(grid: Grid, jobs: list[str]) -> list[str]:
+    """Return those of some jobs that are listed."""
+    return [one for one in grid.states("beta") if one in jobs]
+
+
+def test_the_campaigns_end_whole_and_tell_for_whom_tasks_ended(site: Grid, crowd: Crowd) -> None:
+    """Each task succeeds once; those that ended were preempted and sent again."""
+    site.sh(BETA, f"qdel {crowd.never}")
+    site.sh(HOST, f"griddel -r {crowd.memory} {crowd.licences}")
+    site.sh(HOST, "touch ~/way.go", user="alice")
+    found = [until_state(site, each, "terminated") for each in (crowd.memory, crowd.licences)]
+
+    assert [(TASKS, 0)] * 2 == [(one["ended"], one["failed"]) for one in found]
+    ended = Counter(site.sh(HOST, "cat ~/way.ended", user="alice").split())
+    assert {1} == {*ended.values()}
+    assert 2 * TASKS == len(ended)
+    assert {"success": TASKS, "preempted": 2} == outcomes(site, crowd.memory)
+    assert {"success": TASKS, "preempted": 1} == outcomes(site, crowd.licences)
+    told = [site.sh(HOST, f"gridbridge why {crowd.memory}.{task}") for task in range(TASKS)]
+    assert any("which lacked mem" in one for one in told)
+    decisions = json.loads(site.sh(HOST, "gridbridge replay --json"))
+    ways = [one["decision"] for one in decisions if "ended: 1 of campaign" in one["sentence"]]
+    assert site.on(HOST, "gridbridge", "replay", str(ways[0])).status == 0

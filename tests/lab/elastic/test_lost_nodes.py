@@ -1,0 +1,177 @@
+"""Alpha's balancer while nodes die, never join or are left out of lists, and without a qmaster."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.lab.elastic import test_acting
+from tests.lab.elastic.test_acting import (
+    HOST,
+    KEPT,
+    comes,
+    machines,
+    round_,
+)
+from tests.lab.grid import Grid, is_rescheduled
+
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(600)]
+
+grid, acting, at_rest = test_acting.grid, test_acting.acting, test_acting.at_rest  # fixtures
+OWN = {"alpha-n1", "alpha-n2"}
+END_S = 240
+COMES_S = 240
+TASKS = 8
+ROUNDS = 12  # without a qmaster
+
+
+GATE = "~/balance.go"
+UNTIL_OPEN = f"until [ -e {GATE} ]; do sleep 0.5; done\n"
+
+
+@pytest.fixture(autouse=True)
+def gate(acting: Grid, at_rest: None) -> Iterator[None]:
+    """Have tasks last until they may end."""
+    acting.sh(HOST, f"rm -f {GATE}", user="alice")
+    yield
+    acting.sh(HOST, f"touch {GATE}", user="alice")
+
+
+@pytest.fixture
+def broken_mounts(acting: Grid) -> Iterator[None]:
+    """Have each new node be told to mount what is not there."""
+    whole = acting.sh(HOST, f"cat {KEPT}")
+    acting.on(HOST, "tee", KEPT, stdin=whole.replace("test.mounts", "broken.mounts"))
+    broken = f"echo /export/nowhere /nowhere none bind 0 0 >{test_acting.HOME}/broken.mounts"
+    acting.sh(HOST, broken)
+    yield
+    acting.on(HOST, "tee", KEPT, stdin=whole)
+
+
+def submit(grid: Grid, tasks: int) -> str:
+    """Submit tasks that end when they may, and may run again where they are lost."""
+    words = ("-r", "y", "-q", "all.q", "-t", f"1-{tasks}", "-o", "/dev/null", "-j", "y")
+    return grid.submit(*words, script=UNTIL_OPEN).partition(".")[0]
+
+
+def busy(grid: Grid) -> set[str]:
+    """Return the hosts on which tasks run."""
+    told = grid.cell("alpha", "qstat", "-u", "*", "-s", "r").out
+    return set(re.findall(r"all\.q@(\S+)", told))
+
+
+def hosts(grid: Grid) -> set[str]:
+    """Return the execution hosts of the cell, without its master."""
+    return set(grid.sh(HOST, "qconf -sel").split()) - {HOST}
+
+
+def take_away(grid: Grid) -> set[str]:
+    """Have all rented machines vanish, as a provider does; return their names."""
+    found = machines(grid)
+    for one in found:
+        wish = json.dumps({"id": one["id"]})
+        grid.on(HOST, "/opt/gridlab/power-node", "destroy", stdin=wish)
+    return {one["name"] for one in found}
+
+
+def all_end(grid: Grid, job: str, tasks: int) -> list[tuple[str, str]]:
+    """Let tasks end, and do rounds until each has; return where and how."""
+    grid.sh(HOST, f"touch {GATE}", user="alice")
+
+    def have_ended() -> list[tuple[str, str]]:
+        round_(grid)
+        told = [one for one in grid.records(job) if not is_rescheduled(one)]
+        return [(one["hostname"], one["exit_status"]) for one in told] if len(told) >= tasks else []
+
+    return grid.until(have_ended, f"{tasks} tasks to end", END_S)
+
+
+def test_nodes_that_die_under_tasks_leave_the_cell_and_their_tasks_run_again(acting: Grid) -> None:
+    job = submit(acting, TASKS)
+    comes(acting, "ready", COMES_S)
+    acting.until(lambda: busy(acting) - OWN, "tasks on a new node")
+    lost = take_away(acting)
+    acting.until(lambda: round_(acting) and not lost & hosts(acting), "them to be gone", COMES_S)
+    told = all_end(acting, job, TASKS)
+
+    assert lost
+    assert ["0"] * TASKS == [status for host, status in told if host not in lost]
+
+
+def test_nodes_that_die_while_they_join_leave_nothing_and_others_come(acting: Grid) -> None:
+    job = submit(acting, TASKS)
+    comes(acting, "joining")
+    lost = {one["id"] for one in machines(acting)}
+    take_away(acting)
+    comes(acting, "ready", COMES_S)
+    now = {one["id"] for one in machines(acting)}
+    told = all_end(acting, job, TASKS)
+
+    assert lost
+    assert now - lost
+    assert ["0"] * TASKS == [status for _, status in told]
+
+
+def test_a_node_that_boots_and_never_joins_is_given_back(acting: Grid, broken_mounts: None) -> None:
+    """It was not opened before all of its steps were done, so that no task came there."""
+    submit(acting, TASKS)
+    comes(acting, "joining")
+    first = {one["id"] for one in machines(acting)}
+    acting.until(
+        lambda: round_(acting) and not first & {one["id"] for one in machines(acting)},
+        "the first ones to be given back",
+        COMES_S,
+    )
+
+    assert busy(acting) <= OWN
+
+
+def test_nodes_that_a_list_leaves_out_go_on_working(acting: Grid) -> None:
+    """Their daemons report: a list without them is wrong."""
+    job = submit(acting, TASKS)
+    comes(acting, "ready", COMES_S)
+    acting.until(lambda: busy(acting) - OWN, "tasks on a new node")
+    before = busy(acting)
+    acting.lab("faults", "partial")
+    for _ in range(4):
+        round_(acting)
+    during = busy(acting)
+    acting.lab("faults")
+    told = all_end(acting, job, TASKS)
+
+    assert before <= during
+    assert ["0"] * TASKS == [status for _, status in told]
+
+
+def test_a_machine_that_is_a_lie_is_given_up_and_asked_for_again(acting: Grid) -> None:
+    """A list may be late: a machine that nobody lists is waited for two minutes."""
+    acting.lab("faults", "lie")
+    job = submit(acting, TASKS)
+    round_(acting)
+    acting.lab("faults")
+    comes(acting, "ready", COMES_S)
+    told = all_end(acting, job, TASKS)
+
+    assert ["0"] * TASKS == [status for _, status in told]
+
+
+def test_the_qmaster_is_killed_in_round_after_round(acting: Grid) -> None:
+    """Nodes are on their way in and out meanwhile: no task is lost, and no node stays."""
+    job = submit(acting, TASKS)
+    for turn in range(ROUNDS):
+        with ThreadPoolExecutor(1) as thread:
+            under_way = thread.submit(round_, acting)
+            acting.sh(HOST, "labctl kill qmaster")
+            under_way.result()
+        acting.sh(HOST, "labctl start qmaster")
+        acting.until(lambda: acting.on(HOST, "qconf", "-sel").status == 0, "the qmaster to answer")
+        round_(acting)
+        if turn == ROUNDS // 2:  # the rest of them while nodes leave
+            acting.sh(HOST, f"touch {GATE}", user="alice")
+    told = all_end(acting, job, TASKS)
+
+    assert ["0"] * TASKS == [status for _, status in told]

@@ -1,0 +1,260 @@
+"""An OAR server as a site of its own: its nodes are switched off and on by gridbridge's squeeze."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.agents import LAB
+from tests.lab.grid import OAR_ALIVE, Grid, of_root
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
+
+HOST, USER = "gamma-master", "al_gamma"
+BALANCE, GRIDBRIDGE = "/opt/gridbridge/bin/gridbridge-balance", "/opt/gridbridge/bin/gridbridge"
+NODES = ("gamma-n1", "gamma-n2")
+RACK, SWITCH_AT = "/run/squeeze-test", "/usr/local/bin/squeeze-test-switch"
+NOT_NEEDED = ("botocore/data", "matplotlib", "numpy", "PIL")  # of what is installed
+TOML = f"""[site]
+cluster = "gamma"
+[cluster.gamma]
+kind = "oar"
+[balance]
+max_nodes = 3
+min_nodes = 1
+[demand]
+idle_timeout_s = 1.0
+shrink_pause_s = 0.0
+boot_timeout_s = 20.0
+[squeeze]
+enabled = true
+[provider.rack]
+kind = "power"
+way = "command"
+program = "{SWITCH_AT}"
+timeout_s = 10.0
+[power.gamma-n1]
+provider = "rack"
+[power.gamma-n2]
+provider = "rack"
+"""
+SWITCH = f"""#!/bin/sh
+# on, off or status of a host, by a folder that whoever has the plug in the hand looks at
+case $1 in
+    status) cat {RACK}/$2.is ;;
+    *) echo "$1" >{RACK}/$2.wanted ;;
+esac
+"""
+AWAY = f"""rm -rf /opt/gridbridge /etc/gridbridge /var/lib/gridbridge-admin {RACK} {SWITCH_AT}
+userdel gridbridge-admin; rm -f /etc/sudoers.d/gridbridge-admin /etc/cron.d/gridbridge-balance
+oarproperty -d gb_tags; :
+"""
+AS_IT_WAS = "available_upto=2147483647"
+OAR_CONF = "/etc/oar/oar.conf"
+
+
+@pytest.fixture(scope="module")
+def grid() -> Iterator[Grid]:
+    """Return the lab with gridbridge on gamma's own server, where it is not otherwise."""
+    grid = of_root()
+    opt = subprocess.run([LAB, "path", "opt"], check=True, capture_output=True, text=True).stdout
+    left_out = [f"--exclude={one}" for one in NOT_NEEDED]
+    packed = subprocess.run(
+        ["tar", "-C", opt.strip(), *left_out, "-c", "."], check=True, capture_output=True
+    ).stdout
+    grid.sh(HOST, "mkdir -p /opt/gridbridge /etc/gridbridge")
+    onto = [LAB, "on", HOST, "--", "tar", "-C", "/opt/gridbridge", "-x"]
+    subprocess.run(onto, check=True, input=packed, capture_output=True)
+    yield grid
+    grid.sh(HOST, AWAY)
+
+
+@pytest.fixture
+def squeezed(grid: Grid) -> Iterator[Grid]:
+    """Return the lab with a balancer that may switch gamma's two nodes, which are idle."""
+    grid.on(HOST, "tee", "/etc/gridbridge/gridbridge.toml", stdin=TOML)
+    grid.on(HOST, "tee", SWITCH_AT, stdin=SWITCH)
+    grid.sh(HOST, f"chmod 755 {SWITCH_AT}; {GRIDBRIDGE} setup balance --apply")
+    grid.sh(HOST, f"rm -f /etc/cron.d/gridbridge-balance; install -d -o gridbridge-admin {RACK}")
+    for node in NODES:
+        grid.sh(HOST, f"echo on >{RACK}/{node}.is")
+    yield grid
+    grid.on(HOST, "oardel", "--sql", OAR_ALIVE)
+    for node in NODES:
+        grid.lab("power", node, "on")
+        grid.sh(HOST, f"oarnodesetting -h {node} -s Alive -d off -p {AS_IT_WAS}")
+    grid.until(lambda: set(states(grid).values()) == {"Alive"}, "gamma's nodes to be alive")
+    grid.sh(HOST, f"rm -rf {RACK} /var/lib/gridbridge-admin/*")
+
+
+def round_(grid: Grid, *, has_plug: bool = True) -> str:
+    """Do a round, and then what it asked of the rack, unless nobody is there."""
+    done = grid.on(HOST, BALANCE, "--apply")
+    assert done.status == 0, done
+    for node in NODES if has_plug else ():
+        wanted = grid.on(HOST, "cat", f"{RACK}/{node}.wanted").out.strip()
+        if wanted and wanted != power(grid, node):
+            grid.lab("power", node, wanted)
+            grid.sh(HOST, f"echo {wanted} >{RACK}/{node}.is")
+    return done.out
+
+
+def power(grid: Grid, node: str) -> str:
+    """Return what the rack says of a node."""
+    return grid.sh(HOST, f"cat {RACK}/{node}.is").strip()
+
+
+def kept(grid: Grid) -> dict[str, str]:
+    """Return the nodes' states as the balancer has them."""
+    done = grid.on(HOST, GRIDBRIDGE, "balance", "status", "--json")
+    told = json.loads(done.out) if done.status == 0 else {"nodes": []}
+    return {one["name"]: one["state"] for one in told["nodes"]}
+
+
+def states(grid: Grid) -> dict[str, str]:
+    """Return what OAR calls its nodes."""
+    told = json.loads(grid.sh(HOST, "oarnodes -J -s"))
+    return {node: next(iter(some.values())) for node, some in told.items()}
+
+
+def becomes(grid: Grid, wanted: set[str], *, has_plug: bool = True) -> None:
+    """Do rounds until the two nodes are in these states."""
+
+    def is_so() -> bool:
+        round_(grid, has_plug=has_plug)
+        return set(kept(grid).values()) == wanted
+
+    grid.until(is_so, f"nodes to be {wanted}", 90)
+
+
+def properties(grid: Grid, node: str) -> str:
+    """Return all that OAR keeps of a node's resources."""
+    return grid.sh(HOST, f"oarnodes -J --sql \"network_address='{node}'\"")
+
+
+def oarsub(grid: Grid, *words: str) -> str:
+    """Submit a job of al_gamma's; return its number."""
+    in_home = ("sh", "-c", 'export PWD; exec oarsub "$@"', "sh")  # oarsub reads it
+    told = grid.on(HOST, *in_home, *words, user=USER).out
+    return next(line for line in told.splitlines() if line.startswith("OAR_JOB_ID="))[11:]
+
+
+def ended(grid: Grid, number: str) -> bool:
+    """Say whether a job has ended well."""
+    told = grid.sh(HOST, f"oarstat -f -J -j {number}")
+    return bool(json.loads(told)[number]["state"] == "Terminated")
+
+
+def test_a_node_rests_and_works_again_when_a_job_wants_it(squeezed: Grid) -> None:
+    """Of two idle nodes one is enough for the reserve; OAR takes jobs for both meanwhile."""
+    told = squeezed.sh(HOST, f"{GRIDBRIDGE} squeeze")
+    becomes(squeezed, {"ready", "standby"})
+    resting = next(name for name, state in kept(squeezed).items() if state == "standby")
+    off, seen, marked = power(squeezed, resting), states(squeezed), properties(squeezed, resting)
+    dead = squeezed.on(resting, "true").status
+    job = oarsub(squeezed, "-l", "/network_address=2,walltime=0:5:0", "sleep 1")
+    becomes(squeezed, {"ready"})
+    squeezed.until(lambda: ended(squeezed, job), f"job {job} to end on both nodes", 60)
+
+    assert "can rest" in told
+    assert (off, power(squeezed, resting)) == ("off", "on")
+    assert dead
+    assert seen[resting].startswith("Absent")
+    assert '"gb_tags" : "htools:standby:auto"' in marked
+    assert '"available_upto" : 2147483646' in marked
+    assert "htools:standby" not in properties(squeezed, resting)
+    assert set(states(squeezed).values()) == {"Alive"}
+
+
+@pytest.mark.long
+def test_jobs_keep_their_node_and_none_is_killed(squeezed: Grid) -> None:
+    """A job on each node: neither rests until its own has ended."""
+    squeezed.sh(HOST, "rm -f go", user=USER)
+    until_told = "until [ -e $HOME/go ]; do sleep 1; done"
+    jobs = [oarsub(squeezed, "-l", "/resource_id=2,walltime=0:5:0", until_told) for _ in NODES]
+    squeezed.until(lambda: len(running(squeezed)) == 2, "two jobs to run")
+    round_(squeezed)
+    round_(squeezed)
+    while_busy = kept(squeezed)
+    squeezed.sh(HOST, "touch go", user=USER)
+    becomes(squeezed, {"ready", "standby"})
+
+    assert set(while_busy.values()) == {"ready"}
+    assert all(ended(squeezed, job) for job in jobs)
+
+
+def running(grid: Grid) -> list[str]:
+    """Return the numbers of the jobs that run."""
+    told = json.loads(grid.sh(HOST, "oarstat -f -J") or "{}")
+    return [number for number, one in told.items() if one["state"] == "Running"]
+
+
+@pytest.mark.long
+def test_a_node_that_stays_on_works_again(squeezed: Grid) -> None:
+    """OAR calls it absent and asks it nothing: that it is up, its own sshd tells."""
+    becomes(squeezed, {"ready", "standby"}, has_plug=False)
+    squeezed.sh(HOST, f"sed -i '/^\\[squeeze/a target_reserve = 100' {TOML_AT}")
+    becomes(squeezed, {"ready"}, has_plug=False)
+
+    assert set(states(squeezed).values()) == {"Alive"}
+
+
+TOML_AT = "/etc/gridbridge/gridbridge.toml"
+
+
+HOOKS = """SCHEDULER_NODE_MANAGER_SLEEP_CMD="/opt/gridbridge/oar-hooks/sleep"
+SCHEDULER_NODE_MANAGER_WAKE_UP_CMD="/opt/gridbridge/oar-hooks/wake-up"
+SCHEDULER_NODE_MANAGER_IDLE_TIME="1"
+SCHEDULER_NODE_MANAGER_SLEEP_TIME="1"
+SCHEDULER_NODE_MANAGER_WAKEUP_TIME="1"
+"""
+NOTED = "/var/spool/gridbridge-power"
+
+
+def test_oar_itself_calls_the_hooks_for_sleep_and_for_waking(squeezed: Grid) -> None:
+    """What they note switches the nodes by the site's own provider."""
+    squeezed.sh(HOST, f"cp -p {OAR_CONF} {OAR_CONF}.test; install -d -m 2777 -o oar {NOTED}")
+    squeezed.on(HOST, "tee", "-a", OAR_CONF, stdin=HOOKS)
+    try:
+        for node in NODES:
+            squeezed.sh(HOST, f"oarnodesetting -h {node} -p available_upto=2147483646")
+        oarsub(squeezed, "-l", "/resource_id=1,walltime=0:5:0", "true")  # has the scheduler run
+        asleep = squeezed.until(lambda: noted(squeezed, "sleep"), "OAR to have nodes sleep", 60)
+        squeezed.sh(HOST, f"rm -f {NOTED}/*; oarnodesetting -h gamma-n2 -s Absent -n -d on")
+        squeezed.sh(HOST, "oarnodesetting -h gamma-n2 -d off")
+        oarsub(squeezed, "-l", "/network_address=2,walltime=0:5:0", "true")
+        awake = squeezed.until(lambda: noted(squeezed, "wake"), "OAR to have nodes woken", 60)
+        done = squeezed.sh(HOST, f"{GRIDBRIDGE} balance power --apply")
+        wanted = squeezed.sh(HOST, f"cat {RACK}/gamma-n2.wanted")
+    finally:
+        squeezed.sh(HOST, f"mv {OAR_CONF}.test {OAR_CONF}; rm -rf {NOTED}")
+
+    assert asleep <= set(NODES)
+    assert awake == {"gamma-n2"}
+    assert "gamma-n2" in done
+    assert wanted == "on\n"
+
+
+def noted(grid: Grid, wish: str) -> set[str]:
+    """Return the nodes of which OAR wished something."""
+    return set(grid.on(HOST, "sh", "-c", f"cat {NOTED}/{wish}.* 2>/dev/null").out.split())
+
+
+@pytest.mark.long
+def test_where_oar_saves_energy_itself_nothing_is_done(squeezed: Grid) -> None:
+    """A node has one owner; what would be done is still told."""
+    squeezed.sh(HOST, f"cp -p {OAR_CONF} {OAR_CONF}.test")
+    squeezed.sh(
+        HOST, f"sed -i 's/^ENERGY_SAVING_INTERNAL=.*/ENERGY_SAVING_INTERNAL=yes/' {OAR_CONF}"
+    )
+    done = squeezed.on(HOST, BALANCE, "--apply")
+    asked = squeezed.on(HOST, "/opt/gridbridge/bin/gridbridge-as-root", "node", "halt", "gamma-n1")
+    told = squeezed.sh(HOST, f"{GRIDBRIDGE} squeeze")
+    squeezed.sh(HOST, f"mv {OAR_CONF}.test {OAR_CONF}")
+
+    assert done.status != 0
+    assert "OAR itself halts and wakes nodes" in done.err
+    assert asked.status == 2
+    assert "can rest" in told
+    assert set(states(squeezed).values()) == {"Alive"}

@@ -1,0 +1,156 @@
+"""A task that waits at full beta is moved: it runs at delta or at home, exactly once."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from tests.lab import delta
+from tests.lab.away import QUIET, TELLS, ends, full_beta, kill, starts, wait_for, why
+from tests.lab.configured import HOST, configured, pollers
+from tests.lab.grid import Grid
+from tests.lab.phases import closed_home
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
+
+LONG = pytest.mark.long
+
+AT_ONCE = r"/^\[rebalance\]/a least_wait_s = 0\nhost_rest_s = 0\njob_rest_s = 0"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _at_once(grid: Grid, open_to_delta: None) -> Iterator[None]:
+    """Have nothing rest, and leave no notes of earlier jobs."""
+    del open_to_delta
+    grid.sh(HOST, "rm -f *.ran", user="alice")
+    grid.sh(delta.FAR, f"rm -f ~{delta.ACCOUNT}/*.ran")
+    delta.until_open(grid)
+    with configured(grid, AT_ONCE):
+        yield
+
+
+def rebalance(grid: Grid, *words: str) -> dict[str, Any]:
+    done = grid.on(HOST, "gridbridge", "rebalance", *words, "--json", timeout_s=90)
+    assert done.status == 0, done
+    told: dict[str, Any] = json.loads(done.out)
+    return told
+
+
+def waits_at_beta(grid: Grid, name: str, *options: str, script: str = TELLS) -> str:
+    """Return a job that waits at beta, where its scheduler has left it for some seconds."""
+    job = grid.submit("-N", name, *QUIET, *options, script=script)
+    wait_for(grid, grid.remote_id(job), "qw")
+    grid.until(lambda: is_known(grid, job), "it to be a task of beta's")
+    return job
+
+
+def is_known(grid: Grid, job: str) -> bool:
+    """Say whether a plan has the job, moved or not."""
+    told = rebalance(grid, "plan", "fail", "beta")
+    return any(one["job"] == f"gb.alpha.{job}" for one in (*told["moves"], *told["rejected"]))
+
+
+def ran(grid: Grid, name: str) -> list[str]:
+    """Return what a job wrote of its runs, at home and beta, and at delta."""
+    here = grid.on(HOST, "cat", f"{name}.ran", user="alice").out.splitlines()
+    there = grid.on("delta-n1", "sh", "-c", f"cat ~{delta.ACCOUNT}/{name}.ran").out.splitlines()
+    return [*here, *there]
+
+
+def keeps_off(grid: Grid, job: str) -> bool:
+    """Say whether a job has another list of queues than its own."""
+    told = grid.cell("alpha", "qstat", "-j", job)
+    assert told.status == 0, told
+    return "gridbridge_queues" in told.out or "!transfer-beta" in told.out
+
+
+def test_a_task_goes_from_full_beta_to_delta(grid: Grid) -> None:
+    """Home is closed, so that its scheduler sends it on; beta's queue is open all the time."""
+    with full_beta(grid), closed_home(grid):
+        job = waits_at_beta(grid, "moved", script=f"{TELLS}sleep 15\n")
+        told = rebalance(grid, "fail", "beta", "--apply")
+        later = rebalance(grid, "host", "beta")
+        grid.until(lambda: starts(ran(grid, "moved")), "it to run at delta", 90)
+        grid.until(lambda: not keeps_off(grid, job), "it to have its own queues again", 30)
+        grid.until(lambda: ends(grid, job), "its end", 90)
+
+    assert [("beta", "delta")] == [(one["from"], one["to"]) for one in told["moves"]]
+    assert (1, []) == (told["moved"], told["dropped"])
+    assert "1 tasks are moved already: nothing else is begun" == later["sentence"]
+    assert ["start delta-n1", "end"] == ran(grid, "moved")
+    assert "recalled from beta: rebalanced, delta had room" in why(grid, job)
+    assert "moved: it waited at beta before" in why(grid, job)
+
+
+def test_a_task_comes_home_where_slots_are_free(grid: Grid) -> None:
+    with full_beta(grid):
+        with closed_home(grid):
+            job = waits_at_beta(grid, "homed")
+        told = rebalance(grid, "job", f"gb.alpha.{job}", "--apply")
+        if not told["moves"]:
+            told = rebalance(grid, "fail", "beta", "--apply")
+        grid.until(lambda: ends(grid, job), "its end", 90)
+
+    assert 1 == told["moved"]
+    assert "alpha" == starts(ran(grid, "homed"))[0].partition("-")[0]
+
+
+@pytest.mark.long
+def test_what_no_other_queue_takes_stays_and_says_so(grid: Grid) -> None:
+    with full_beta(grid):
+        job = waits_at_beta(grid, "only", "-q", "transfer-beta")
+        rebalance(grid, "fail", "beta", "--apply")
+        grid.until(lambda: "not moved: no other queue could run it" in why(grid, job), "the reason")
+        stays = grid.states("beta")[grid.remote_id(job)]
+    grid.until(lambda: ends(grid, job), "its end", 90)
+
+    assert "qw" == stays
+    assert "beta" == starts(ran(grid, "only"))[0].partition("-")[0]
+
+
+def test_a_round_leaves_a_job_whose_owner_wants_it_to_stay(grid: Grid) -> None:
+    """`qsub -ac gridbridge_balance=no`; who takes all from beta does not ask for that."""
+    with full_beta(grid), closed_home(grid):
+        job = waits_at_beta(grid, "stays", "-ac", "gridbridge_balance=no")
+        told = rebalance(grid, "host", "beta")
+        drained = rebalance(grid, "fail", "beta")
+        grid.cell("alpha", "qdel", job, user="alice")
+
+    assert [] == told["moves"]
+    reasons = [one["reason"] for one in told["rejected"] if one["job"] == f"gb.alpha.{job}"]
+    assert ["its owner wants it to stay"] == reasons
+    assert [f"gb.alpha.{job}"] == [one["job"] for one in drained["moves"]]
+
+
+@pytest.mark.long
+def test_the_poller_is_killed_on_the_way(grid: Grid) -> None:
+    """Whatever it had done by then, the next one goes on."""
+    with full_beta(grid), closed_home(grid):
+        job = waits_at_beta(grid, "killed")
+        rebalance(grid, "fail", "beta", "--apply")
+        grid.until(lambda: keeps_off(grid, job), "it to keep off beta")
+        kill(grid, *pollers(grid))
+        grid.until(lambda: ends(grid, job), "its end", 120)
+    grid.require_ready()
+
+    assert ["start delta-n1", "end"] == ran(grid, "killed")
+
+
+@pytest.mark.parametrize("turn", [0, *(pytest.param(n, marks=LONG) for n in range(1, 100))])
+def test_beta_gets_free_while_a_task_is_moved(grid: Grid, turn: int) -> None:
+    name = f"raced{turn}"
+    with ExitStack() as full:
+        full.enter_context(full_beta(grid))
+        full.enter_context(closed_home(grid))
+        job = waits_at_beta(grid, name)
+        told = rebalance(grid, "fail", "beta", "--apply")
+        grid.cell("beta", "qdel", "-u", "bob", user="bob")
+        grid.until(lambda: ends(grid, job), "its end", 120)
+
+    assert 1 == told["moved"]
+    assert 2 == len(ran(grid, name))
+    assert starts(ran(grid, name))[0].partition("-")[0] in ("beta", "delta")

@@ -1,0 +1,120 @@
+"""Root's helper acts about replicas as whoever owns the file that lets the service do so."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from gridbridge.methods import owner
+from gridbridge.methods.owner import Refused
+from gridbridge.methods.people import replicas
+
+ME = os.getuid()
+FILE = f"u.{ME}/data.0123abcd"
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(replicas, "CAMPAIGNS", str(tmp_path))
+    monkeypatch.setattr(owner, "read_config", lambda _: {"storage": {"alpha-data": {}}})
+    (tmp_path / f"u.{ME}").mkdir()
+    return tmp_path
+
+
+def let(folder: Path, name: str = FILE, text: str = json.dumps({"dataset": "reads"})) -> None:
+    (folder / name).write_text(text)
+
+
+def test_the_dataset_stands_in_its_owners_file(folder: Path) -> None:
+    let(folder)
+
+    assert replicas.read(FILE) == ("reads", ME)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"dataset": "../reads"}),
+        json.dumps({"dataset": "-rf"}),
+        json.dumps({"dataset": "a b"}),
+        json.dumps({"dataset": ""}),
+        json.dumps({"dataset": "x" * 101}),
+        json.dumps({"dataset": ["reads"]}),
+        json.dumps({"path": "/etc"}),
+        "[]",
+        "reads",
+    ],
+)
+def test_what_names_no_dataset_is_refused(folder: Path, text: str) -> None:
+    let(folder, text=text)
+
+    with pytest.raises(Refused):
+        replicas.read(FILE)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "data.0123abcd",
+        f"u.{ME}/c.12",
+        f"u.{ME}/data.",
+        f"u.{ME}/data.../../x",
+        f"u.{ME}/../u.{ME}/data.0123abcd",
+        "u./data.0123abcd",
+        "begun/data.0123abcd",
+        f"u.{ME}/none",
+        "/etc/passwd",
+    ],
+)
+def test_a_name_leads_nowhere_else(folder: Path, name: str) -> None:
+    let(folder)
+
+    with pytest.raises(Refused):
+        replicas.read(name)
+
+
+def test_a_file_in_anothers_folder_is_not_that_persons(folder: Path) -> None:
+    """The service's group may move files from one folder to another."""
+    (folder / "u.77").mkdir()
+    let(folder, "u.77/data.0123abcd")
+
+    with pytest.raises(Refused):
+        replicas.read("u.77/data.0123abcd")
+
+
+def test_a_link_is_refused(folder: Path) -> None:
+    let(folder, f"u.{ME}/other")
+    (folder / FILE).symlink_to(folder / f"u.{ME}/other")
+
+    with pytest.raises(Refused):
+        replicas.read(FILE)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["copy", FILE], "usage"),
+        (["copy", FILE, "alpha-data", "alpha-data", "alpha-data"], "usage"),
+        (["copy", FILE, "/home/alice"], "no storage area"),
+        (["copy", FILE, "alpha-data", "nowhere"], "no storage area"),
+        (["drop", FILE], "usage"),
+        (["drop", FILE, "--lost"], "no storage area"),
+        (["verify", FILE, "alpha-data"], "usage"),
+        (["look"], "usage"),
+        (["look", *[FILE] * 51], "usage"),
+    ],
+)
+def test_anything_but_names_of_areas_is_refused(folder: Path, words: list[str], why: str) -> None:
+    let(folder)
+
+    with pytest.raises(Refused, match=why):
+        replicas.perform(words)
+
+
+def test_nothing_is_done_for_root(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    let(folder)
+    monkeypatch.setattr(owner, "MIN_UID", ME + 1)
+
+    with pytest.raises(Refused, match=f"nothing is done as uid {ME}"):
+        replicas.perform(["look", FILE])

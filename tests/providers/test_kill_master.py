@@ -1,0 +1,58 @@
+"""--kill-master ends the master's machine, of libcloud's dummy driver, in a round of its own."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.elastic.machines import MASTER_TAG
+from gridbridge.providers.libcloud import LibcloudProvider
+from gridbridge.services.cycle import once
+from gridbridge.services.elastic.acting import Balancer
+from gridbridge.services.elastic.memory import Memory
+from gridbridge.shell.clock import Clock
+from tests.decisions.elastic.cells import MASTER
+from tests.services.elastic.world import CLUSTER, POOL, Trouble, World
+
+MINUTES = 50  # of its hour, which is nearly over
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Return a cell without nodes."""
+    return World(tmp_path, Trouble(), max_nodes=5, min_nodes=0)
+
+
+def rounds(world: World, provider: LibcloudProvider, *, kills: bool) -> list[str]:
+    """Do three rounds with a master's machine and somebody else's; return which are left."""
+    for name, tag in ((MASTER, CLUSTER), ("theirs", "beta")):
+        provider.create(name, {MASTER_TAG: tag})
+    for node in provider.driver.list_nodes():
+        node.created_at = world.now - timedelta(minutes=MINUTES)
+    order = world.order()
+    order = replace(order, kills_master=kills, rules=replace(order.rules, kill_master=kills))
+    made = {POOL: provider}
+    acts = replace(world.acts(order), providers=made)
+    for _ in range(3):
+        memory = Memory(world.database())
+        clock = Clock(lambda: world.now.timestamp(), lambda: world.now.timestamp())
+        once(Balancer(order, memory, clock, world.look, made, acts), world.told.append)
+    return sorted(one.name for one in provider.machines())
+
+
+def test_the_machine_of_an_idle_master_is_ended_and_no_other(
+    world: World, labelled: LibcloudProvider
+) -> None:
+    assert rounds(world, labelled, kills=True) == ["theirs"]
+
+
+def test_it_stays_when_nobody_asks_for_that(world: World, labelled: LibcloudProvider) -> None:
+    assert rounds(world, labelled, kills=False) == [MASTER, "theirs"]
+
+
+def test_it_stays_while_a_task_waits(world: World, labelled: LibcloudProvider) -> None:
+    world.cell.waits = [timedelta(minutes=5)]
+    left = rounds(world, labelled, kills=True)
+
+    assert MASTER in left

@@ -1,0 +1,174 @@
+"""The balancer put together: what one part that is wrong does to a round, and what is counted."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+import logging
+import socket
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from gridbridge import config
+from gridbridge.errors import ConfigError, NotSeen
+from gridbridge.model.elastic.joining import JoinStep
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import Owned
+from gridbridge.model.elastic.seeing import ShownPool
+from gridbridge.services.cycle import once
+from gridbridge.services.elastic import looking, program
+from gridbridge.services.elastic.memory import Memory
+from gridbridge.services.elastic.program import Daemon, Reported, Wanted
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.life_sign import LifeSign
+from gridbridge.state.database import Database
+from gridbridge.state.elastic import balance_shown
+from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
+
+SITE = """
+[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 6444
+execd_port = 6445
+[provider.works]
+program = "{works}"
+[provider.others]
+kind = "libcloud"
+driver = "openstack"
+credentials = "{secret}"
+image = "i"
+size = "s"
+[pool.usual]
+provider = "works"
+price = 0.5
+[balance]
+max_nodes = 9
+[pool.cloud]
+provider = "others"
+price = 9.0
+"""
+SCRIPT = """#!/bin/sh
+case $1 in
+list) cat {folder}/list ;;
+create) exit 69 ;;
+esac
+"""
+MACHINE = {
+    "id": "m-1",
+    "name": "alpha-n1",
+    "address": "10.0.0.1",
+    "state": "running",
+    "tags": {"gridbridge": "alpha", "gridbridge-pool": "usual"},
+    "host_key": "",
+}
+
+
+@pytest.fixture
+def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wanted:
+    """Return a site with a provider that works, and one whose credentials others can read."""
+    works, secret = tmp_path / "works", tmp_path / "secret"
+    works.write_text(SCRIPT.format(folder=tmp_path))
+    (tmp_path / "list").write_text("[]")
+    works.chmod(0o755)
+    secret.write_text("[default]\nkey = 1\n")
+    secret.chmod(0o640)
+    policy = config.parse("FILE", SITE.format(works=works, secret=secret).encode())
+    seen = situation(instance(MASTER), instance("alpha-n1", (1,)), wait=[waiting(99, tasks=12)])
+    monkeypatch.setattr(looking, "look", lambda *_: seen)
+    return Wanted(policy=policy, rules=policy.balance, demand=policy.demand)
+
+
+@pytest.fixture
+def reported(wanted: Wanted, tmp_path: Path) -> Reported:
+    """Return a round."""
+    return Reported(wanted, Clock(), Memory(Database.open(f"sqlite:///{tmp_path}/state.db")))
+
+
+def test_a_provider_that_can_t_be_made_leaves_the_others_their_round(
+    reported: Reported, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        seen = reported.gather()
+
+    assert {"usual": ()} == seen.world.machines
+    assert "event=no_list pool=cloud why=" in caplog.text
+    assert "others can read it; chmod 600" in caplog.text
+
+
+def test_where_none_can_be_made_the_round_ends_as_one_that_saw_nothing(
+    wanted: Wanted, tmp_path: Path
+) -> None:
+    (tmp_path / "works").chmod(0o775)
+    blind = Reported(wanted, Clock(), Memory(Database.open(f"sqlite:///{tmp_path}/state.db")))
+
+    with pytest.raises(NotSeen, match="no provider gave a whole list"):
+        blind.gather()
+
+
+def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(
+    wanted: Wanted, tmp_path: Path
+) -> None:
+    """Lists, three calls of a provider, and the ssh steps: each at its limit, 16 nodes at once."""
+    policy = wanted.policy
+    slow = replace(
+        wanted,
+        policy=replace(policy, bootstrap=replace(policy.bootstrap, steps="names execd")),
+        rules=replace(policy.balance, max_nodes=17),
+    )
+    name = f"{tmp_path}/notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(name)
+        environment = {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "300000000"}
+        life_sign = LifeSign(f"{tmp_path}/lock", environment)
+        with Daemon(slow, Clock(), life_sign).open_cycle():
+            during = systemd.recv(4096).decode().split("\n")
+        life_sign.beat()
+        after = systemd.recv(4096).decode().split("\n")
+
+    provider_s = policy.providers["works"].timeout_s
+    longest_s = 600 + provider_s + 2 * (3 * provider_s + 2 * policy.bootstrap.timeout_s)
+    assert {"WATCHDOG=1", f"WATCHDOG_USEC={longest_s * 1e6:.0f}"} <= set(during)
+    assert {"READY=1", "WATCHDOG_USEC=300000000"} <= set(after)
+
+
+def test_what_is_published_counts_nodes_and_not_requests(
+    wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that joined comes, one without capacity does not, and those there have their price."""
+    monkeypatch.setattr(program, "BALANCE_PUBLISHED", str(tmp_path / "published"))
+    monkeypatch.setattr(program, "BALANCE_ENDS", str(tmp_path / "ends.json"))
+    (tmp_path / "list").write_text(json.dumps([MACHINE]))
+    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
+    joins = Owned(name="alpha-n1", pool="usual", state=NodeState.JOINING, since=NOON, machine="m-1")
+    memory.nodes.replace([joins])
+    round_ = Reported(replace(wanted, is_acting=True), Clock(), memory)
+    membership = Mock(join=Mock(return_value=JoinStep.JOINED))
+    monkeypatch.setattr(round_, "_acts", replace(round_._acts, membership=membership))
+
+    plan = once(round_, str)
+    round_.report()
+
+    found = balance_shown.read(str(tmp_path / "published"))
+    assert found is not None
+    assert 7 == plan.plan.add
+    assert (ShownPool(pool="usual", added=1),) == found.pools
+    assert 0.5 == found.cost_hour
+
+
+def test_the_master_s_machine_is_not_to_be_ended_where_no_tag_names_it(
+    wanted: Wanted, tmp_path: Path
+) -> None:
+    """Where a list is missing nobody knows that, and the round goes on."""
+    one_list = replace(wanted.policy, pools={"usual": wanted.policy.pools["usual"]})
+    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
+    kills = replace(wanted, policy=one_list, kills_master=True)
+    with pytest.raises(ConfigError, match="gridbridge-master = alpha: --kill-master needs just"):
+        Reported(kills, Clock(), memory).gather()
+
+    assert Reported(replace(wanted, kills_master=True), Clock(), memory).gather()
+    master = {**MACHINE, "tags": {"gridbridge-master": "alpha"}}
+    (tmp_path / "list").write_text(json.dumps([master]))
+    assert Reported(kills, Clock(), memory).gather()

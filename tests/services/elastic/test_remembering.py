@@ -1,0 +1,116 @@
+"""Who looks at a cell as a round does knows the nodes that are kept, where he may read of them."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge import config
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import Owned, PoolRecord
+from gridbridge.model.elastic.plan import Verdict
+from gridbridge.services.elastic import deciding, looking, remembering
+from gridbridge.services.elastic.memory import Memory
+from gridbridge.services.tools import balance
+from gridbridge.state.database import Database
+from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
+
+SITE = """
+[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 6444
+execd_port = 6445
+[pool.usual]
+slots = 4
+[balance]
+max_nodes = 9
+"""
+SEEN = situation(instance(MASTER, (1,), slots=1), wait=[waiting(5, tasks=12)])
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the path of the state file, which is not there yet."""
+    path = f"{tmp_path}/kept/state.db"
+    monkeypatch.setattr(remembering, "BALANCE_STATE", path)
+    monkeypatch.setattr(looking, "look", lambda *_: SEEN)
+    (tmp_path / "site.toml").write_text(SITE)
+    return path
+
+
+def keep(path: str) -> None:
+    """Have a round have asked for three nodes."""
+    Path(path).parent.mkdir()
+    database = Database.open(f"sqlite:///{path}")
+    memory = Memory(database)
+    names = ("alpha-n1", "alpha-n2", "alpha-n3")
+    since = NOON - timedelta(seconds=30)
+    memory.nodes.replace(
+        Owned(name=name, pool="usual", state=NodeState.BOOTING, since=since) for name in names
+    )
+    memory.keep_records({"large": PoolRecord(no_capacity_at=since)})
+    memory.note_round(since, since, 4.5)
+    database.close()
+
+
+def test_nodes_that_boot_are_not_asked_for_again(path: str, tmp_path: Path) -> None:
+    def added() -> int:
+        return balance.plan(balance.Given(), NOON, path=str(tmp_path / "site.toml")).add
+
+    before = added()
+    keep(path)
+
+    assert (3, 0) == (before, added())
+
+
+def test_all_that_a_round_remembers_is_known(path: str) -> None:
+    policy = config.parse("FILE", SITE.encode())
+    keep(path)
+
+    found = remembering.filled(SEEN, policy)
+
+    since = NOON - timedelta(seconds=30)
+    assert ["alpha-n1", "alpha-n2", "alpha-n3"] == sorted(one.name for one in found.nodes)
+    assert (since, 4.5, {"large": since}) == (found.last_change, found.spent, found.failed)
+
+
+def test_a_site_that_never_had_a_balancer_hides_nothing(path: str) -> None:
+    assert not remembering.is_hidden()
+    keep(path)
+    assert not remembering.is_hidden()
+
+
+def test_what_this_account_may_not_read_is_hidden(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(path)
+    monkeypatch.setattr(remembering.os, "access", lambda *_: False)  # root may read everything
+
+    assert remembering.is_hidden()
+    assert () == remembering.filled(SEEN, config.parse("FILE", SITE.encode())).nodes
+
+
+def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path) -> None:
+    """Of nine hosts of the site's own eight rest: their daemons are silent, and that is right."""
+    rack = "".join(f'[power.n{number}]\nprovider = "rack"\n' for number in range(1, 10))
+    provider = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/bin/true"\n'
+    policy = config.parse("FILE", f"{SITE}{provider}{rack}".encode())
+    names = [f"n{number}" for number in range(1, 10)]
+    keep(path)
+    database = Database.open(f"sqlite:///{path}")
+    states = [NodeState.READY, *[NodeState.STANDBY] * 8]
+    Memory(database).nodes.replace(
+        Owned(name=name, pool="rack", state=state, since=NOON, machine=name)
+        for name, state in zip(names, states, strict=True)
+    )
+    database.close()
+    on = [instance(name, state="" if name == "n1" else "adu") for name in names]
+
+    found = remembering.filled(situation(*on, wait=[waiting(5)]), policy)
+    told = deciding.planned(found, policy.balance, policy.demand, policy.pools)
+
+    assert sorted(names[1:]) == sorted(one.name for one in found.nodes)
+    assert (Verdict.ALL_FIT, 2) == (told.verdict, told.figures.nodes)  # with the master

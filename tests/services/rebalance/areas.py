@@ -1,0 +1,86 @@
+"""Storage areas that are folders here, a person's datasets in them, and a carrier that can die."""
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gridbridge.apply.rebalance.areas import Area
+from gridbridge.apply.rebalance.copying import Copier, Place
+from gridbridge.errors import CommandFailed
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.services.rebalance.served import Served
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.rsync import Pace
+from gridbridge.state.rebalance.datasets import Records
+
+NAMES = ("alpha-disk", "beta-disk", "gamma-disk")
+ANY_DISK = Rebalance(min_free_bytes=0, full_free_bytes=0)
+DIED = "error in rsync protocol data stream"
+
+
+@dataclass(kw_only=True)
+class Carrier:
+    """Copies files as rsync would: what is there and the same is left alone."""
+
+    dies_after: int = -1  # files; fewer than none: never
+    spoils: set[str] = field(default_factory=set)  # whose content arrives wrong, once
+    carried: list[str] = field(default_factory=list)
+
+    def __call__(self, source: Place, target: Place, names: list[str], pace: Pace) -> None:
+        """Copy them one after the other."""
+        for name in names:
+            here, there = Path(source.folder, name), Path(target.folder, name)
+            if there.exists() and there.read_bytes() == here.read_bytes():
+                continue
+            if self.dies_after == 0:
+                raise CommandFailed(("rsync",), 12, stderr=DIED.encode())
+            self.dies_after -= 1
+            there.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(here, there)
+            self.carried.append(name)
+            pace.tell(name)
+            if name in self.spoils:
+                self.spoils.remove(name)
+                there.write_bytes(b"spoilt")
+
+
+class Site:
+    """Areas below a folder; each is a cluster of its own."""
+
+    def __init__(self, folder: Path, names: tuple[str, ...] = NAMES, account: str = "me") -> None:
+        self.folder = folder
+        self.carrier = Carrier()
+        self.rules = ANY_DISK
+        self.areas = {name: self._area(name, account) for name in names}
+
+    @property
+    def datasets(self) -> Served:
+        """The datasets, as a command that begins sees them."""
+        copier = Copier(clock=Clock(), tell=lambda _: None, carry=self.carrier)
+        return Served(Records(f"{self.folder}/records"), self.areas, self.rules, copier)
+
+    def replica(self, storage: str, name: str) -> Path:
+        """Return the folder of a replica."""
+        return Path(self.areas[storage].replica(name))
+
+    def tree(self) -> str:
+        """Make a tree of a person's, and return its path."""
+        top = self.folder / "reads"
+        (top / "deep").mkdir(parents=True)
+        (top / "a.txt").write_text("one")
+        (top / "deep" / "b\nc").write_text("two")
+        (top / "deep" / "link").symlink_to("../a.txt")
+        return str(top)
+
+    def _area(self, name: str, account: str) -> Area:
+        path = self.folder / name
+        path.mkdir()
+        return Area(
+            name=name,
+            cluster=name.partition("-")[0],
+            path=str(path),
+            account=account,
+            login=None,
+            timeout_s=10,
+            copies_at_once=2,
+        )

@@ -1,0 +1,118 @@
+"""Owners' own processes, here: what the service asks gridbridge-as-user for is done at once."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.apply import as_user
+from gridbridge.apply.rebalance.areas import Area, measure_all
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.storage import Measured, Storage
+from gridbridge.model.site.sections import Site as SiteSection
+from gridbridge.services import cycle
+from gridbridge.services.rebalance import keeping
+from gridbridge.services.rebalance.deciding import Asked, Planned
+from gridbridge.services.rebalance.keeping import Keeper
+from gridbridge.services.rebalance.reading import Reader
+from gridbridge.services.rebalance.served import Served
+from gridbridge.services.tools.datasets import owned
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.runner import Completed
+from gridbridge.state.rebalance import kept
+from gridbridge.state.rebalance.kept import Let
+from tests.services.rebalance.areas import Site
+
+RULES = Rebalance(
+    min_free_bytes=0,
+    full_free_bytes=0,
+    min_task_bytes=0,
+    host_rest_s=0.0,
+    replicated_rest_s=0.0,
+    verify_every_s=0.0,
+)
+
+
+class Desk:
+    """A service, and one person's datasets in areas that are folders here."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.site = Site(folder)
+        self.rules = RULES
+        self.drained: set[str] = set()
+        self.sizes: dict[str, tuple[int, int]] = {}  # of areas, and free; else as they are
+        self.asked: list[tuple[str, ...]] = []
+        self.before: Callable[[tuple[str, ...]], None] = lambda _: None
+        self._state = f"sqlite:///{folder}/state.db"
+        self.site.rules = RULES
+        monkeypatch.setattr(as_user, "call", self._call)
+        monkeypatch.setattr(kept, "listed", self._let)
+        monkeypatch.setattr(keeping.drains, "names", lambda: frozenset(self.drained))
+        monkeypatch.setattr(keeping.storing, "areas", lambda _: self.site.areas)
+        monkeypatch.setattr(keeping.areas, "measure_all", self._measure)
+
+    @property
+    def policy(self) -> Policy:
+        """What gridbridge.toml says."""
+        return Policy(
+            site=SiteSection(cluster="alpha", state=self._state),
+            clusters={name: Cluster() for name in ("alpha", "beta", "gamma")},
+            queues={},
+            rebalance=self.rules,
+            storage={
+                name: Storage(cluster=one.cluster, path=one.path)
+                for name, one in self.site.areas.items()
+            },
+        )
+
+    @property
+    def served(self) -> Served:
+        """The datasets, as a process of their owner sees them."""
+        return self.site.datasets
+
+    def round(self, asked: Asked | None = None, *, is_dry: bool = False) -> tuple[Planned, Keeper]:
+        """Do a round; return what was advised, and who did it."""
+        one = Keeper(self.policy, Clock(), asked or Asked(), is_dry=is_dry)
+        try:
+            planned = cycle.once(one, lambda _: None, is_dry=is_dry)
+            if not is_dry:
+                Reader(self.rules, one.database, Clock()).read()
+            return planned, one
+        finally:
+            one.database.close()
+
+    def did(self, verb: str) -> list[tuple[str, ...]]:
+        """Return what owners' processes were asked for by a verb, without the file."""
+        return [words[2:] for words in self.asked if words[0] == verb]
+
+    def _let(self) -> list[Let]:
+        return [
+            Let(uid=1000, owner="al", file=f"u.1000/data.{one.name}", dataset=one.name)
+            for one in self.served.listed()
+        ]
+
+    def _measure(self, area: Area) -> Measured:
+        found = measure_all(area)
+        size, free = self.sizes.get(area.name, (found.size_bytes, found.free_bytes))
+        return replace(found, size_bytes=size, free_bytes=free)
+
+    def _call(self, *words: str, patience_s: float = 0, most_bytes: int = 0) -> Completed:
+        del patience_s, most_bytes
+        self.asked.append(words)
+        self.before(words)
+        verb, file, *rest = words
+        names = [one.rpartition("data.")[2] for one in (file, *rest)]
+        if verb == "look":
+            told: object = [owned._looked(self.served, name) for name in names]
+            return Completed(words, 0, json.dumps(told).encode(), b"")
+        try:
+            outcome = owned.VERBS[verb][2](self.served, names[0], *rest)
+        except GridbridgeError as error:
+            return Completed(words, 2, b"", str(error).encode())
+        answer = json.dumps(owned.told(outcome)).encode()
+        return Completed(words, 0 if outcome.is_done else 1, answer, b"")

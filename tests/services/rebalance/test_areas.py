@@ -1,0 +1,53 @@
+"""Rounds measure areas themselves, whoever has which folder in them and whoever may write there."""
+
+import os
+import subprocess
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.apply.rebalance import areas
+from tests.services.rebalance.areas import Site
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def test_an_area_is_measured_itself_whoever_has_which_folder_in_it(site: Site) -> None:
+    """Somebody made one for the account of the service."""
+    one = site.areas["beta-disk"]
+    Path(one.own).symlink_to("/")
+
+    assert areas.measure(one).fault
+    assert not areas.measure_all(one).fault
+    assert areas.measure_all(one).size_bytes > areas.measure_all(one).free_bytes > 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_an_area_where_only_folders_of_people_can_be_written_is_not_read_only(site: Site) -> None:
+    with tempfile.TemporaryDirectory() as top:
+        os.chmod(top, 0o755)
+        child = os.fork()
+        if not child:
+            os.setresuid(65534, 65534, 65534)
+            found = areas.measure_all(replace(site.areas["beta-disk"], path=top))
+            os._exit(1 if found.fault or found.is_read_only else 0)
+
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.root
+def test_an_area_that_is_mounted_read_only_is_told(site: Site) -> None:
+    one = site.areas["beta-disk"]
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,mode=755", "tmpfs", one.path], check=True)
+    try:
+        found = areas.measure_all(one)
+    finally:
+        subprocess.run(["umount", one.path], check=True)
+
+    assert (found.fault, found.is_read_only) == ("", True)

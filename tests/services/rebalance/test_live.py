@@ -1,0 +1,537 @@
+"""Rebalancing marks tasks that wait still, and nothing else."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gridbridge.batch.gridengine import status
+from gridbridge.batch.gridengine import tasks as home_tasks
+from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.model.campaigns.campaign import (
+    ArrayState,
+    Campaign,
+    CampaignState,
+    Outcome,
+    Waiting,
+)
+from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.task import Moved
+from gridbridge.model.campaigns.wiping import WipedFor
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.message import Cause, Desired, Message, Phase
+from gridbridge.model.message import Outcome as HowItEnds
+from gridbridge.model.policy import Policy
+from gridbridge.model.request import Request
+from gridbridge.model.site.sections import Site as SiteSection
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
+from gridbridge.model.states import Fact, JobState
+from gridbridge.model.transfer.moving import Moving, Stage
+from gridbridge.model.transfer.sections import TransferQueue
+from gridbridge.model.transfer.transfer import Listed, Transfer
+from gridbridge.services import cycle
+from gridbridge.services.rebalance import journalled, looking
+from gridbridge.services.rebalance.deciding import Asked
+from gridbridge.services.rebalance.live import Rebalancer
+from gridbridge.shell.clock import Clock
+from gridbridge.state import tasks_shown
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_events import CampaignEvents
+from gridbridge.state.database.campaign_tasks import CampaignTasks
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.decisions import Decisions
+from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.rebalance.moves import Moves
+from gridbridge.state.database.transfers import Transfers
+from tests.states import job_state
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+WAITING, RUNNING = JobState([Fact.WAITING]), JobState([Fact.RUNNING])
+TASKS = 6
+
+
+class Site:
+    """Six tasks of campaign 1 at beta, where none can start, and an idle gamma."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.policy = Policy(
+            site=SiteSection(cluster="alpha", state=f"sqlite:///{folder}/state.db"),
+            clusters={"beta": Cluster(), "gamma": Cluster()},
+            queues={},
+        )
+        self.now = NOON + timedelta(minutes=5)
+        self.running: set[int] = set()  # places
+        self.silent: set[str] = set()  # clusters
+        self.asked = 0
+        self.starts_when_asked = 0  # at this look place 1 runs
+        database = Database.open(self.policy.site.state)
+        campaigns = Campaigns(database)
+        wishes = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
+        one = Campaign(
+            number=0,
+            uid=1000,
+            owner="alice",
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=NOON,
+            tasks=TASKS,
+            digest="",
+            jdl=Jdl(name="n", clusters=wishes),
+        )
+        campaigns.add(one, "token")
+        array = campaigns.intend(1, "beta", TASKS, NOON)
+        assert array
+        campaigns.array_is(array, ArrayState.RELEASED, 7)
+        database.close()
+        monkeypatch.setattr(status, "snapshot", self._snapshot)
+        monkeypatch.setattr(looking.drains, "names", lambda: frozenset())
+
+    def _snapshot(self, _: object, cluster: str, *__: object) -> tuple[ClusterSnapshot, float]:
+        self.asked += cluster == "beta"
+        if cluster in self.silent:
+            raise GridbridgeError("no answer")
+        is_beta, begun = cluster == "beta", set(self.running)
+        begun |= {1} if self.asked == self.starts_when_asked else set()
+        rows = tuple(_row(place, place in begun) for place in range(1, TASKS + 1))
+        queue = QueueStatus(
+            name="all.q@n1", slots_used=4 if is_beta else 0, slots_reserved=0, slots_total=4
+        )
+        seen = ClusterSnapshot(
+            cluster=cluster,
+            taken_at=self.now,
+            queues=(queue,),
+            jobs={7: rows} if is_beta else {},
+            pending=0,
+            free_slots=0 if is_beta else 4,
+        )
+        return seen, 0.0
+
+    def rebalance(self, asked: Asked | None = None, *, is_dry: bool = False) -> tuple[Any, Any]:
+        """Do a round; return what was advised, and what came of it."""
+        clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
+        one = Rebalancer(
+            self.policy, clock, asked or Asked(what="host", name="beta"), is_dry=is_dry
+        )
+        planned = cycle.once(one, lambda _: None, is_dry=is_dry)
+        one.database.close()
+        return planned, one.checked
+
+    def database(self) -> Database:
+        """Open the state file."""
+        return Database.open(self.policy.site.state)
+
+    def marked(self) -> list[int]:
+        """Return the places that are to be moved."""
+        database = self.database()
+        found = Marks(database).all().get((1, 1), {})
+        database.close()
+        assert {mark.wiped_for for mark in found.values()} <= {WipedFor.MOVED}
+        return sorted(found)
+
+
+def _row(place: int, is_running: bool) -> JobStatus:
+    return JobStatus(
+        job_id=7,
+        tasks=(range(place, place + 1),),
+        name="campaign.1",
+        owner="alice",
+        state=RUNNING if is_running else WAITING,
+    )
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    return Site(tmp_path, monkeypatch)
+
+
+def test_tasks_that_wait_where_they_can_not_start_are_marked(site: Site) -> None:
+    """Beta has no room for any of them, and gamma for four, of which a round moves all."""
+    planned, checked = site.rebalance()
+
+    assert [(one.source, one.target) for one in planned.advice.moves] == [("beta", "gamma")] * 4
+    assert checked.moves == planned.advice.moves
+    assert site.marked() == [1, 2, 3, 4]
+
+
+def test_a_dry_run_marks_nothing_and_keeps_nothing(site: Site) -> None:
+    planned, _ = site.rebalance(is_dry=True)
+    database = site.database()
+    kept = Decisions(database).last(9)
+    database.close()
+
+    assert planned.advice.moves
+    assert (site.marked(), kept) == ([], ())
+
+
+def test_a_task_that_starts_between_plan_and_act_is_left_alone(site: Site) -> None:
+    """The look that a round acts by is its second one."""
+    site.starts_when_asked = 2
+
+    _, checked = site.rebalance()
+
+    assert site.marked() == [2, 3, 4]
+    assert [one.reason for one in checked.dropped] == ["it is running"]
+
+
+def test_what_is_marked_is_on_its_way(site: Site) -> None:
+    """The next round moves nothing besides, and an own wish of a host finds it there."""
+    site.rebalance()
+    planned, _ = site.rebalance(Asked())
+
+    assert planned.advice.sentence == "4 tasks are moved already: nothing else is begun"
+    assert site.marked() == [1, 2, 3, 4]
+
+
+def test_a_task_that_waits_for_a_moment_is_left_alone(site: Site) -> None:
+    site.now = NOON + timedelta(seconds=30)
+
+    planned, _ = site.rebalance()
+
+    assert planned.advice.moves == ()
+
+
+@pytest.mark.parametrize("silent", ["beta", "gamma"])
+def test_of_a_cluster_that_does_not_answer_nothing_is_decided(site: Site, silent: str) -> None:
+    site.silent = {silent}
+
+    site.rebalance(Asked())
+
+    assert site.marked() == []
+
+
+def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Site) -> None:
+    database = site.database()
+    event = Event(
+        kind=Kind.CAMPAIGN,
+        code=Code.BLACKLIST,
+        campaign=1,
+        cluster="gamma",
+        opened_at=NOON,
+        last_at=NOON,
+    )
+    CampaignEvents(database).put([event])
+    database.close()
+
+    planned, _ = site.rebalance()
+
+    assert planned.advice.moves == ()
+
+
+def test_nothing_is_moved_while_it_is_quiesced(site: Site) -> None:
+    one = Rebalancer(site.policy, Clock(), Asked())
+    one.quiesce(is_quiesced=True)
+    one.database.close()
+    quiet, _ = site.rebalance()
+    one = Rebalancer(site.policy, Clock(), Asked())
+    one.quiesce(is_quiesced=False)
+    one.database.close()
+    planned, _ = site.rebalance()
+
+    assert quiet.advice.moves == ()
+    assert "quiesce --off" in quiet.advice.sentence
+    assert planned.advice.moves
+
+
+def test_a_host_that_got_tasks_rests(site: Site) -> None:
+    site.rebalance()
+    database = site.database()
+    marks = Marks(database)
+    campaigns = Campaigns(database)
+    (array,) = campaigns.open_arrays()
+    moved = [one for one in campaigns.pending(array) if one.place <= 4]
+    campaigns.ended(replace(one, outcome=Outcome.MOVED) for one in moved)
+    marks.tidy()
+    database.close()
+    site.running = set()
+    soon, _ = site.rebalance()
+    site.now += timedelta(seconds=site.policy.rebalance.host_rest_s)
+    later, _ = site.rebalance()
+
+    assert soon.advice.moves == ()
+    assert "gamma got a task less than 180 s ago" in {one.reason for one in soon.advice.rejected}
+    assert len(later.advice.moves) > 0
+
+
+def test_the_moves_of_a_task_are_known(site: Site, tmp_path: Path) -> None:
+    """For people: what was moved from where, and where the next attempt went."""
+    database = site.database()
+    campaigns, known = Campaigns(database), CampaignTasks(database)
+    (array,) = campaigns.open_arrays()
+    moved = [one for one in campaigns.pending(array) if one.place <= 2]
+    campaigns.ended(replace(one, outcome=Outcome.MOVED) for one in moved)
+    campaigns.wait_again(1, *(Waiting(first=one.task, last=one.task, attempt=2) for one in moved))
+    again = campaigns.intend(1, "gamma", 1, NOON)
+    assert again
+    tasks = known.sent(1, 0, TASKS)
+    tasks_shown.put(1, 0, tasks, str(tmp_path))
+    database.close()
+
+    assert [one.moved for one in tasks if one.moved] == [
+        (Moved(attempt=1, cluster="beta", to="gamma"),),
+        (Moved(attempt=1, cluster="beta"),),
+    ]
+    assert tasks_shown.read(1, 0, str(tmp_path)) == {one.number: one for one in tasks}
+
+
+class SentSite(Site):
+    """Besides, tasks of two local jobs that transfer-beta has sent: job 40 there, and job 41."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(folder, monkeypatch)
+        queues = {
+            f"transfer-{name}": TransferQueue(cluster=name, pending_limit=9, slots=9)
+            for name in ("beta", "gamma")
+        }
+        clusters = {name: Cluster() for name in ("alpha", "beta", "gamma")}
+        self.policy = replace(self.policy, clusters=clusters, queues=queues)
+        self.letters = {40: "qw", 41: "qw"}
+        self.contexts: dict[int, tuple[tuple[str, str], ...]] = {7: (), 8: ()}
+        monkeypatch.setattr(home_tasks, "requests_of", self._requests_of)
+        database = self.database()
+        for job in self.letters:
+            Transfers(database).put(sent(job))
+        database.close()
+
+    def _snapshot(
+        self, where: object, cluster: str, *more: object
+    ) -> tuple[ClusterSnapshot, float]:
+        seen, took_s = super()._snapshot(where, cluster, *more)
+        if cluster == "beta":
+            begun = self.asked == self.starts_when_asked
+            letters = self.letters | ({40: "r"} if begun else {})
+            jobs = {
+                job: (JobStatus(job_id=job, name="x", owner="alice", state=job_state(state)),)
+                for job, state in letters.items()
+                if state
+            }
+            seen = replace(seen, jobs=jobs)  # and no task of the campaign
+        if cluster == "alpha":
+            every = (("all.q@n1", 4), ("transfer-beta@m", 0), ("transfer-gamma@m", 0))
+            queues = tuple(
+                QueueStatus(name=name, slots_used=used, slots_reserved=0, slots_total=4)
+                for name, used in every
+            )
+            seen = replace(seen, queues=queues, free_slots=0)
+        return seen, took_s
+
+    def _requests_of(self, _: object, jobs: tuple[int, ...]) -> dict[int, Request]:
+        if "alpha" in self.silent:
+            raise GridbridgeError("no answer")
+        return {job: Request(context=self.contexts[job]) for job in jobs}
+
+    def asked_moves(self) -> dict[str, tuple[str, str]]:
+        """Return what the poller is to move."""
+        database = self.database()
+        found = Moves(database).in_flight()
+        database.close()
+        return {one.name: (one.source, one.target) for one in found}
+
+
+def sent(job: int) -> Transfer:
+    """Return a transfer whose job waits at beta under this number."""
+    return Transfer(
+        name=f"gb.alpha.{job - 33}.0.1",
+        uid=1000,
+        owner="alice",
+        remote="beta",
+        queue="transfer-beta",
+        phase=Phase.RELEASED,
+        record="m.1",
+        wake="w",
+        rerun="",
+        created_at=NOON,
+        updated_at=NOON,
+        since=NOON,
+        remote_id=job,
+        listed=Listed.YES,
+    )
+
+
+@pytest.fixture(name="sent_site")
+def _sent_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SentSite:
+    return SentSite(tmp_path, monkeypatch)
+
+
+FAIL = Asked(what="fail", name="beta")
+
+
+def test_tasks_that_were_sent_away_are_noted_for_the_poller(sent_site: SentSite) -> None:
+    planned, checked = sent_site.rebalance(FAIL)
+
+    assert len(checked.moves) == 2
+    assert {one.job for one in planned.advice.moves} == {"gb.alpha.7", "gb.alpha.8"}
+    assert sent_site.asked_moves() == {
+        "gb.alpha.7.0.1": ("beta", "gamma"),
+        "gb.alpha.8.0.1": ("beta", "gamma"),
+    }
+    assert sent_site.marked() == []
+
+
+@pytest.mark.parametrize("what", ["host", "job"])
+def test_nothing_else_is_begun_while_they_move(sent_site: SentSite, what: str) -> None:
+    sent_site.rebalance(FAIL)
+    name = "gb.alpha.7" if what == "job" else "gamma"
+    planned, _ = sent_site.rebalance(Asked(what=what, name=name))
+
+    assert planned.advice.sentence == "2 tasks are moved already: nothing else is begun"
+
+
+def test_one_that_starts_between_plan_and_act_is_dropped_and_told(sent_site: SentSite) -> None:
+    sent_site.starts_when_asked = 2
+
+    _, checked = sent_site.rebalance(FAIL)
+
+    assert [(one.job, one.reason) for one in checked.dropped] == [("gb.alpha.7", "it is running")]
+    assert list(sent_site.asked_moves()) == ["gb.alpha.8.0.1"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "letters", "expected"),
+    [
+        pytest.param({"verdict": Message(outcome=HowItEnds.EXIT)}, "qw", 1, id="ended"),
+        pytest.param({"closed_at": NOON}, "", 1, id="recalled already"),
+        pytest.param({"desired": Desired.DEAD}, "qw", 1, id="deleted"),
+        pytest.param({"listed": ""}, "qw", 1, id="not proved"),
+        pytest.param({}, "hqw", 1, id="held"),
+        pytest.param({}, "qw", 2, id="it waits"),
+    ],
+)
+def test_what_may_not_come_home_is_not_moved(
+    sent_site: SentSite, changes: dict[str, Any], letters: str, expected: int
+) -> None:
+    database = sent_site.database()
+    Transfers(database).put(sent(40).but(**changes))
+    database.close()
+    sent_site.letters[40] = letters
+
+    planned, _ = sent_site.rebalance(FAIL)
+
+    assert len(planned.advice.moves) == expected
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        pytest.param((("gridbridge_balance", "no"),), ["gb.alpha.8"], id="no"),
+        pytest.param((("gridbridge_balance", "yes"),), ["gb.alpha.7", "gb.alpha.8"], id="yes"),
+        pytest.param((("balance", "no"),), ["gb.alpha.7", "gb.alpha.8"], id="another name"),
+    ],
+)
+def test_a_round_moves_no_job_whose_owner_lets_it_not(
+    sent_site: SentSite, context: tuple[tuple[str, str], ...], expected: list[str]
+) -> None:
+    sent_site.contexts[7] = context
+
+    planned, _ = sent_site.rebalance(Asked(what="host", name="beta"))
+    kept = [one for one in planned.advice.rejected if one.job == "gb.alpha.7"]
+
+    assert [one.job for one in planned.advice.moves] == expected
+    assert [one.reason for one in kept] == ["its owner wants it to stay"] * (2 - len(expected))
+
+
+def test_nothing_that_was_sent_moves_while_home_does_not_tell_of_its_jobs(
+    sent_site: SentSite,
+) -> None:
+    """Its queues are told of by another answer."""
+    sent_site.silent.add("alpha")
+
+    planned, _ = sent_site.rebalance(FAIL)
+
+    assert planned.advice.moves == ()
+
+
+def test_a_drained_cluster_comes_first(
+    sent_site: SentSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looking.drains, "names", lambda: frozenset({"beta"}))
+
+    planned, _ = sent_site.rebalance(Asked(what="host", name="gamma"))
+    by_itself, _ = sent_site.rebalance(Asked())
+
+    assert (
+        planned.advice.sentence == "beta is drained: `gridbridge rebalance fail beta` comes first"
+    )
+    assert len(by_itself.advice.moves) == 2
+
+
+@pytest.mark.parametrize("what", ["host", "job", "fail"])
+def test_what_is_not_there_is_told(site: Site, what: str) -> None:
+    with pytest.raises(ConfigError, match="no delta; there are"):
+        site.rebalance(Asked(what=what, name="delta"))
+
+
+def test_what_was_kept_leads_to_the_same_decision(site: Site) -> None:
+    planned, _ = site.rebalance(is_dry=True)
+    entry = journalled.entry(planned, Asked(what="host", name="beta"), NOON)
+
+    assert entry
+    assert journalled.again(entry.inputs) == entry.inputs["actions"]
+    assert entry.sentence == planned.advice.sentence
+
+
+class Unmovable:
+    """Six more tasks of the same person at beta, each of which stays there for a reason."""
+
+    JOBS = range(42, 48)
+
+    @staticmethod
+    def drop(database: Database, ago: timedelta, now: datetime) -> None:
+        """Their moves were dropped so long ago."""
+        for job in Unmovable.JOBS:
+            one = sent(job)
+            dropped = Moving(
+                name=one.name,
+                uid=one.uid,
+                source="beta",
+                target="gamma",
+                asked_at=now - ago,
+                stage=Stage.DROPPED,
+            )
+            Moves(database).put(dropped)
+
+    @staticmethod
+    def recall(database: Database, _: timedelta, now: datetime) -> None:
+        """They were recalled as often as their queue allows."""
+        for job in Unmovable.JOBS:
+            one = sent(job)
+            for attempt in (1, 2):
+                name = f"{one.name.rpartition('.')[0]}.{attempt}"
+                ended = one.but(name=name, cause=Cause.RECALLED, closed_at=now, remote_id=0)
+                Transfers(database).put(ended)
+            Transfers(database).put(one.but(name=f"{one.name.rpartition('.')[0]}.3"))
+
+
+@pytest.mark.parametrize(
+    ("stay", "ago", "movable", "why"),
+    [
+        (Unmovable.drop, timedelta(minutes=5), 1, "it could not be moved when it was to be"),
+        (Unmovable.drop, timedelta(hours=2), 7, ""),
+        (Unmovable.recall, timedelta(), 1, "it was recalled as often as its queue allows"),
+    ],
+    ids=["dropped", "dropped long ago", "at its limit"],
+)
+def test_tasks_that_can_not_be_moved_hold_up_no_other(
+    sent_site: SentSite, stay: Any, ago: timedelta, movable: int, why: str
+) -> None:
+    """Seven tasks wait, the six first ones can't come home: the seventh one goes."""
+    database = sent_site.database()
+    Transfers(database).put(sent(40).but(closed_at=NOON))
+    sent_site.letters = dict.fromkeys((*Unmovable.JOBS, 48), "qw")
+    for job in sent_site.letters:
+        sent_site.contexts[job - 33] = ()
+        if stay is not Unmovable.recall or job == 48:
+            Transfers(database).put(sent(job))
+    Transfers(database).put(sent(41).but(closed_at=NOON))
+    stay(database, ago, sent_site.now)
+    database.close()
+
+    planned, _ = sent_site.rebalance(FAIL)
+    told = [one.reason for one in planned.advice.rejected if why and one.reason.startswith(why)]
+
+    room = 4
+    assert len(planned.advice.moves) == min(movable, room)
+    assert len(told) == (6 if why else 0)
+    if movable == 1:
+        assert [one.job for one in planned.advice.moves] == ["gb.alpha.15"]

@@ -1,0 +1,98 @@
+"""What owners' processes answer is people's own word: nothing of it ends a round for others."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from gridbridge.apply import as_user
+from gridbridge.apply.rebalance import owners
+from gridbridge.model.rebalance.datasets import Dataset, Replica
+from gridbridge.shell.runner import Completed
+from gridbridge.state.rebalance.datasets import encode
+from gridbridge.state.rebalance.kept import Let
+
+NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
+DEEP = "[" * 100_000
+
+
+def row(name: str, **more: object) -> dict[str, Any]:
+    """Return what an owner's process tells of a dataset."""
+    replica = Replica(storage="a", size_bytes=1, is_whole=True, checked_at=NOON)
+    one = Dataset(
+        name=name,
+        path="/x",
+        is_tree=True,
+        files=1,
+        size_bytes=1,
+        sha256="",
+        wished=1,
+        replicas=(replica,),
+    )
+    return {"name": name, "dataset": encode(one) | more, "busy": False}
+
+
+def let(name: str, uid: int = 1) -> Let:
+    return Let(uid=uid, owner=f"p{uid}", file=f"u.{uid}/data.{name}", dataset=name)
+
+
+@pytest.fixture(name="answering")
+def _answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], None]:
+    """Return what has people's processes answer, by their folder."""
+
+    def answer(texts: dict[str, str]) -> None:
+        def call(*words: str, **_: object) -> Completed:
+            return Completed(words, 1, texts[words[1].partition("/")[0]].encode(), b"")
+
+        def look(*words: str, **_: object) -> Completed:
+            return Completed(words, 0, call(*words).stdout, b"")
+
+        monkeypatch.setattr(
+            as_user, "call", lambda *words, **more: (look if words[0] == "look" else call)(*words)
+        )
+
+    return answer
+
+
+NAIVE = [{"storage": "a", "size_bytes": 1, "is_whole": 1, "checked_at": "2026-11-25", "why": ""}]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        json.dumps(row("x", replicas=NAIVE)),
+        json.dumps(row("x", size_bytes="HERE")).replace('"HERE"', "1e999"),
+        json.dumps(row("x", size_bytes="HERE")).replace('"HERE"', "9" * 5000),
+        json.dumps({"name": "x", "fault": {"deep": 1}}),
+        DEEP,
+    ],
+    ids=["a time without its zone", "too large", "too many digits", "no dataset", "too deep"],
+)
+def test_one_persons_wrong_answer_hides_nobody_elses(
+    answering: Callable[[dict[str, str]], None], caplog: pytest.LogCaptureFixture, wrong: str
+) -> None:
+    answering({"u.1": f"[{wrong}]", "u.2": json.dumps([row("y")])})
+
+    found = owners.look([let("x"), let("y", 2)])
+
+    assert [one.name for one in found] == ["p2/y"]
+    assert "unread" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (DEEP, "exit status 1"),
+        (json.dumps({"refused": {"a": "it is\nfull\0\ud800"}}), "it is full\ufffd\ufffd"),
+        (json.dumps({"refused": {"a": [["x"]]}}), "exit status 1"),
+    ],
+)
+def test_a_reason_is_a_line_that_can_be_kept(
+    answering: Callable[[dict[str, str]], None], answer: str, reason: str
+) -> None:
+    """The state file takes no half of a letter."""
+    answering({"u.1": answer})
+
+    assert owners.copy(let("x"), "a", "") == reason

@@ -1,0 +1,81 @@
+"""One round of a kind at a time: each kind has its lock, and who comes second ends with 1."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.main import gridbridge
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.moves import Advice, Checked
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.snapshot import Snapshot
+from gridbridge.model.rebalance.storage import Storage
+from gridbridge.model.site.sections import Site
+from gridbridge.services.rebalance import running
+from gridbridge.services.rebalance.deciding import Planned
+from gridbridge.shell.lock import Held
+
+TASKS, DATA = "tasks.lock", "data.lock"
+
+
+@pytest.fixture(name="begun")
+def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Have rounds decide nothing; give whether those that began were about datasets."""
+    begun = list[bool]()
+
+    def decided(*_: object, is_of_data: bool, is_acting: bool) -> tuple[Planned, Checked | None]:
+        begun.append(is_of_data)
+        seen = Snapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
+        planned = Planned(snapshot=seen, rules=Rebalance(), advice=Advice(sentence="decided"))
+        return planned, Checked() if is_acting else None
+
+    policy = Policy(
+        site=Site(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
+        clusters={},
+        queues={},
+        storage={"disk": Storage(cluster="alpha", path="/scratch")},
+    )
+    monkeypatch.setattr(running, "policy_at", lambda _: policy)
+    monkeypatch.setattr(running, "REBALANCE_LOCK", str(tmp_path / TASKS))
+    monkeypatch.setattr(running, "REPLICAS_LOCK", str(tmp_path / DATA))
+    monkeypatch.setattr(running, "READING_LOCK", str(tmp_path / "reading.lock"))
+    monkeypatch.setattr(running, "_run", decided)
+    monkeypatch.setattr(running, "_read", lambda _: None)
+    return begun
+
+
+def call(*words: str) -> Result:
+    """Call it."""
+    return CliRunner().invoke(gridbridge, ("rebalance", *words))
+
+
+@pytest.mark.parametrize(
+    ("words", "lock"),
+    [
+        (("auto",), TASKS),
+        (("host", "beta"), TASKS),
+        (("job", "12"), TASKS),
+        (("fail", "beta"), TASKS),
+        (("data",), DATA),
+        (("host", "disk"), DATA),
+        (("job", "al/reads"), DATA),
+        (("fail", "disk"), DATA),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
+)
+def test_a_second_round_of_a_kind_ends_with_1_and_one_of_the_other_kind_goes_on(
+    words: tuple[str, ...], lock: str, tmp_path: Path, begun: list[bool]
+) -> None:
+    other = {TASKS: DATA, DATA: TASKS}[lock]
+
+    with Held(str(tmp_path / lock)):
+        refused = call(*words, "--apply")
+        told = call(*words)
+    with Held(str(tmp_path / other)):
+        done = call(*words, "--apply")
+
+    assert (refused.exit_code, "another one runs" in refused.output) == (1, True)
+    assert (told.exit_code, done.exit_code) == (0, 0)
+    assert begun == [lock == DATA] * 2

@@ -1,0 +1,85 @@
+"""`gridbridge check` tells of campaigns that nobody serves."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.reasons import ShownCycle
+from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
+from gridbridge.model.site.setup import State
+from gridbridge.services.site import runner
+from gridbridge.shell.clock import Clock
+from gridbridge.state import campaign_files, campaigns_shown
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+Look = Callable[[], list[tuple[State, str]]]
+
+
+@pytest.fixture(name="look")
+def _look(tmp_path: Path) -> Look:
+    """Judge at noon."""
+    (tmp_path / "brought").mkdir()
+
+    def look() -> list[tuple[State, str]]:
+        clock = Clock(NOON.timestamp)
+        found = runner.findings(clock, str(tmp_path), str(tmp_path / "brought"))
+        return [(one.state, one.found) for one in found]
+
+    return look
+
+
+def show(published: Path, state: CampaignState) -> None:
+    """Publish a campaign."""
+    one = ShownCampaign(
+        number=1,
+        name="sweep",
+        owner="alice",
+        submitted_at=NOON,
+        type=Type.DEFAULT,
+        state=state,
+        clusters=("beta",),
+        tasks=9,
+        ended=0,
+        failed=0,
+    )
+    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(one,)), str(published))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "state", "when"),
+    [(None, State.WARNING, "never"), (12, State.WARNING, "12 min ago"), (1, State.OK, "1 min ago")],
+)
+def test_campaigns_go_on_and_the_last_cycle_counts(
+    tmp_path: Path, look: Look, minutes: int | None, state: State, when: str
+) -> None:
+    show(tmp_path, CampaignState.IN_TREATMENT)
+    if minutes is not None:
+        campaigns_shown.put(ShownCycle(at=NOON - timedelta(minutes=minutes)), str(tmp_path))
+
+    assert look() == [(state, f"1 that go on, last cycle of gridbridge-runner: {when}")]
+
+
+@pytest.mark.parametrize("state", [CampaignState.TERMINATED, CampaignState.PAUSED])
+def test_what_waits_for_no_cycle_is_not_told(
+    tmp_path: Path, look: Look, state: CampaignState
+) -> None:
+    show(tmp_path, state)
+
+    assert look() == []
+
+
+def test_what_was_brought_and_not_taken_is_told(tmp_path: Path, look: Look) -> None:
+    """The first campaign of a site whose runner nobody has started."""
+    campaign_files.put(campaign_files.encode({"name": "n"}, ("a",)), str(tmp_path / "brought"))
+
+    assert look() == [
+        (
+            State.WARNING,
+            "0 that go on and 1 files that nobody has taken yet, last cycle of gridbridge-runner:"
+            " never",
+        )
+    ]

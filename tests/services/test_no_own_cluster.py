@@ -1,0 +1,104 @@
+"""A site without a cluster of its own: what it sends elsewhere ends, and is counted."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gridbridge import config
+from gridbridge.decisions.campaigns import cycle as rules
+from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.job import JobEnd
+from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
+from gridbridge.services.campaigns.actions import Actions
+from gridbridge.services.campaigns.learnt import Learnt
+from gridbridge.services.campaigns.updator import Updator
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.predictions import Predictions
+from tests.services.campaigns.test_actions import Grid
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+FILE = '[site]\ncluster = "alpha"\n' + "".join(
+    f"[cluster.{name}]\nqmaster_port = 6444\nexecd_port = 6445\n" for name in ("beta", "gamma")
+)
+SLOTS = 4
+WISH = AtCluster(exec_file="run", is_besteffort=False)
+
+
+class Site:
+    """Beta and gamma, of which each has free slots, and a runner's cycle over fake acts."""
+
+    def __init__(self, database: Database) -> None:
+        self.policy = config.parse("FILE", FILE.encode())
+        self.campaigns = Campaigns(database)
+        self.grid, self.clock = Grid(), Clock(lambda: NOON.timestamp(), lambda: 0.0)
+        predictions, marks = Predictions(database), Marks(database)
+        self.updator = Updator(self.policy, database, predictions, marks, self.clock)
+        known = vars(self.updator)
+        known["_ends"], known["_told_within_s"] = (
+            self._ends,
+            lambda names: dict.fromkeys(names, 0.0),
+        )
+        vars(self.updator._asking)["ask"] = self._answers
+        vars(self.updator._limits)["of"] = lambda _: {}
+        act = Actions(database, Learnt(database), self.clock, self.policy.failures, self.grid)
+        self.do = act.do
+
+    def _answers(self, clusters: Iterable[str], *_: object) -> dict[str, ClusterSnapshot]:
+        queue = QueueStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=SLOTS)
+        return {
+            name: ClusterSnapshot(
+                cluster=name, taken_at=NOON, queues=(queue,), jobs={}, pending=0, free_slots=SLOTS
+            )
+            for name in clusters
+        }
+
+    def _ends(self, asked: Mapping[Array, object]) -> dict[Array, dict[int, JobEnd]]:
+        """Tell that of each array the first task failed and the others succeeded."""
+        return {
+            array: {
+                place: JobEnd(exit_status=int(place == 1)) for place in range(1, array.size + 1)
+            }
+            for array in asked
+        }
+
+    def cycle(self) -> None:
+        """Do a cycle as the runner does."""
+        self.do(rules.plan(self.updator.look()))
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+    yield Site(database)
+    database.close()
+
+
+def test_a_campaign_is_sent_ends_and_is_counted_without_an_own_cluster(site: Site) -> None:
+    """Nothing is asked of a cluster of the site's own name, and nothing is sent there."""
+    one = Campaign(
+        number=0,
+        uid=1000,
+        owner="alice",
+        state=CampaignState.IN_TREATMENT,
+        submitted_at=NOON,
+        tasks=2 * SLOTS,
+        digest="",
+        jdl=Jdl(name="away", clusters=dict.fromkeys(("beta", "gamma"), WISH)),
+    )
+    site.campaigns.add(one, "token")
+    assert site.policy.local is None
+
+    for _ in range(3):
+        site.cycle()
+
+    found = site.campaigns.find(1)
+    assert found
+    sent = {told.split()[2] for told in site.grid.told if told.startswith("submit")}
+    assert sent == {"beta", "gamma"}
+    assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 2 * SLOTS, 2)

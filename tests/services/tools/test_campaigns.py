@@ -1,0 +1,109 @@
+"""What is brought is stored, or taken back, or nobody says that it was not stored."""
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from gridbridge.config.brought.jdl import Said
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.services.tools import campaigns
+from gridbridge.services.tools.campaigns import Unanswered, Unreachable
+from gridbridge.shell.retry import until
+from gridbridge.state import campaign_files
+
+SAID = Said(jdl=Jdl(name="n", clusters={"beta": AtCluster(exec_file="x")}), parameters=("a",))
+LONG_S = 20.0
+
+
+@pytest.fixture(name="places")
+def _places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """Return a folder for campaigns and one for answers, of somebody who has little patience."""
+    monkeypatch.setattr(campaigns, "ANSWER_S", 0.3)
+    monkeypatch.setattr(campaigns, "TAKEN_S", 0.3)
+    for name in ("campaigns", "published"):
+        (tmp_path / name).mkdir()
+    return str(tmp_path / "campaigns"), str(tmp_path / "published")
+
+
+class Killed(Thread):
+    """A runner that takes what comes and is killed; begun anew it answers, if it shall."""
+
+    def __init__(self, places: tuple[str, str], told: object = None) -> None:
+        super().__init__(daemon=True)
+        self._folder, self._published = places
+        self._told = told
+        self._tokens: list[str] = []
+        self.start()
+
+    def run(self) -> None:
+        """Do so."""
+        until(self._take, LONG_S, 0.01)
+        if self._told is not None:
+            Event().wait(1.5)  # longer than both waits were
+            campaign_files.answer(self._tokens[0], self._told, self._published)
+
+    def _take(self) -> bool:
+        listed = campaign_files.names(self._folder)
+        self._tokens += [token for token, _ in campaign_files.new(listed, self._folder)]
+        self._tokens += [one.token for one in campaign_files.asked(listed, self._folder)]
+        return bool(self._tokens)
+
+
+def bring(places: tuple[str, str]) -> int:
+    """Bring a campaign."""
+    return campaigns.submit(SAID, *places)
+
+
+def pause(places: tuple[str, str]) -> dict[int, Answer]:
+    """Pause one."""
+    return campaigns.ask(Verb.PAUSE, (7,), *places)
+
+
+DO = pytest.mark.parametrize("do", [bring, pause])
+
+
+@DO
+def test_what_nobody_takes_is_taken_back(
+    places: tuple[str, str], do: Callable[[tuple[str, str]], object]
+) -> None:
+    """So that it may be repeated."""
+    with pytest.raises(Unreachable):
+        do(places)
+
+    assert campaign_files.waiting(campaign_files.names(places[0]), places[0]) == []
+
+
+@DO
+def test_what_was_taken_is_not_called_undone(
+    places: tuple[str, str], do: Callable[[tuple[str, str]], object]
+) -> None:
+    """It is done once the runner begins anew: who repeats it does it twice."""
+    killed = Killed(places)
+
+    with pytest.raises(Unanswered):
+        do(places)
+
+    killed.join(LONG_S)
+    assert len(campaign_files.waiting(campaign_files.names(places[0]), places[0])) == 1
+
+
+@pytest.mark.parametrize(
+    ("do", "told", "answer"),
+    [(bring, {"campaign": 12}, 12), (pause, {"7": Answer.DONE}, {7: Answer.DONE})],
+    ids=["bring", "pause"],
+)
+def test_what_was_taken_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+    places: tuple[str, str],
+    do: Callable[[tuple[str, str]], object],
+    told: object,
+    answer: object,
+) -> None:
+    """A runner that was killed is begun anew by cron or systemd."""
+    monkeypatch.setattr(campaigns, "TAKEN_S", LONG_S)
+    Killed(places, told)
+
+    assert do(places) == answer

@@ -1,0 +1,192 @@
+"""People let the service look after datasets, by hand or with a campaign, and are told of them."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from gridbridge.cli import main
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.jdl import DatasetWish
+from gridbridge.model.rebalance.datasets import Done
+from gridbridge.services.tools.datasets import letting, owned, telling
+from gridbridge.shell.clock import Clock
+from gridbridge.state.rebalance import kept
+from tests.services.rebalance.areas import Site
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    site = Site(tmp_path)
+    monkeypatch.setattr(letting.storing, "served", lambda _: site.datasets)
+    for module in (letting, telling, owned):
+        monkeypatch.setattr(module.configured, "load", lambda _: (None, ""))
+    return site
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the folder of campaign files, as the poller makes it."""
+    path = tmp_path / "campaigns"
+    path.mkdir()
+    path.chmod(0o3733)
+    monkeypatch.setattr(letting.let, "__defaults__", (str(path),))
+    return str(path)
+
+
+def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: str) -> None:
+    for name in ("reads", "reads", "genome"):
+        assert letting.let(name, folder) == ""
+    listed = kept.listed(folder)
+    letting.take_back("reads", folder)
+
+    assert sorted(one.dataset for one in listed) == ["genome", "reads"]
+    assert {one.uid for one in listed} == {os.getuid()}
+    assert [one.dataset for one in kept.listed(folder)] == ["genome"]
+    assert [kept.is_let(name, folder) for name in ("reads", "genome")] == [False, True]
+
+
+def test_where_there_is_no_service_it_is_told(tmp_path: Path) -> None:
+    assert letting.let("reads", f"{tmp_path}/none") == f"{tmp_path}/none is not here"
+
+
+def test_a_dataset_that_several_files_name_is_listed_once(folder: str) -> None:
+    letting.let("reads", folder)
+    (Path(folder, f"u.{os.getuid()}") / "data.2").write_text('{"dataset": "reads"}')
+
+    assert [one.dataset for one in kept.listed(folder)] == ["reads"]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"dataset": "../x"}', "[]", "[" * 1000, "x", '{"dataset": 3}', "{}"]
+)
+def test_what_is_no_such_file_hides_no_other(folder: str, text: str) -> None:
+    letting.let("reads", folder)
+    person = Path(folder, f"u.{os.getuid()}")
+    (person / f"data.{'0' * 32}").write_text(text)
+    (person / f"data.{'1' * 32}").symlink_to(person / f"data.{'0' * 32}")
+
+    assert [one.dataset for one in kept.listed(folder)] == ["reads"]
+
+
+def test_of_a_dataset_that_is_gone_the_service_is_let_nothing_any_more(
+    site: Site, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letting.take_back, "__defaults__", (folder,))
+    letting.let("reads", folder)
+
+    assert owned._looked(site.datasets, "reads") == {"name": "reads", "gone": True}
+    assert kept.listed(folder) == []
+
+
+def test_a_campaigns_datasets_are_noted_and_the_service_is_let(site: Site, folder: str) -> None:
+    """Their replicas are not made now; the same again changes nothing."""
+    wishes = {"reads": DatasetWish(path=site.tree(), replicas=2)}
+    letting.take_in(wishes)
+    letting.take_in(wishes)
+
+    (found,) = site.datasets.listed()
+    assert (found.name, found.wished, found.files, found.replicas) == ("reads", 2, 3, ())
+    assert [one.dataset for one in kept.listed(folder)] == ["reads"]
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_another_dataset_of_that_name_refuses_the_campaign_and_nothing_is_added(
+    site: Site, folder: str, replicas: int
+) -> None:
+    path = site.tree()
+    site.datasets.add("reads", path, 2, is_later=True)
+    other = path if replicas == 1 else f"{path}/deep"
+    wishes = {
+        "new": DatasetWish(path=path),
+        "reads": DatasetWish(path=other, replicas=replicas),
+    }
+
+    with pytest.raises(GridbridgeError, match="reads: you have such a dataset of"):
+        letting.take_in(wishes)
+    assert [one.name for one in site.datasets.listed()] == ["reads"]
+    assert kept.listed(folder) == []
+
+
+def test_a_dataset_that_can_not_be_read_refuses_the_campaign(site: Site, folder: str) -> None:
+    with pytest.raises(GridbridgeError, match="No such file or directory"):
+        letting.take_in({"reads": DatasetWish(path=f"{site.folder}/none")})
+    assert kept.listed(folder) == []
+
+
+def test_its_owner_is_told_the_replicas_and_what_was_done(
+    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = site.datasets
+    one.add("reads", site.tree(), 1)
+    now = Clock().now()
+    for done in (
+        Done(at=now, target="beta-disk", source="alpha-disk"),
+        Done(at=now, target="gamma-disk", why="it is read-only"),
+        Done(at=now, source="gamma-disk"),
+    ):
+        one._records.note_done("reads", done)
+    monkeypatch.setattr(sys, "argv", ["gridbridge", "why", "reads"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    out = capsys.readouterr().out
+
+    assert not ended.value.code
+    assert "1 of 1 replicas whole" in out.splitlines()[0]
+    assert "the service carried it to beta-disk instead of alpha-disk\n" in out
+    assert "the service carried it to gamma-disk: not done, it is read-only\n" in out
+    assert "the service removed it from gamma-disk\n" in out
+
+
+def test_a_dataset_whose_name_begins_with_a_digit_is_told(
+    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.datasets.add("1000genomes", site.tree(), 1)
+    monkeypatch.setattr(sys, "argv", ["gridbridge", "why", "1000genomes"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+
+    assert not ended.value.code
+    assert "1 of 1 replicas whole" in capsys.readouterr().out
+
+
+def test_a_dataset_that_nobody_knows_is_told(
+    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del site
+    monkeypatch.setattr(sys, "argv", ["gridbridge", "why", "reads"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+
+    told = "gridbridge: reads: no job, campaign or dataset of yours; datasets: you have none yet\n"
+    assert (ended.value.code, capsys.readouterr().err) == (2, told)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (("look", "reads", "none"), 0, '"gone": true'),
+        (("verify", "reads"), 0, '"done": true'),
+        (("verify", "none"), 2, "none: no dataset of yours"),
+        (("copy", "reads", "nowhere"), 2, "nowhere: no storage area"),
+        (("copy", "reads"), 2, "copy: 0 areas"),
+        (("drop", "reads", "there"), 0, '"done": true'),
+    ],
+)
+def test_a_process_of_its_owner_answers_in_json(
+    site: Site,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    status: int,
+    told: str,
+) -> None:
+    site.datasets.add("reads", site.tree(), 1)
+    monkeypatch.setattr(sys, "argv", ["owned", *words])
+
+    assert owned.main() == status
+    shown = capsys.readouterr()
+    assert told in (shown.err if status == 2 else shown.out)
+    assert status == 2 or json.loads(shown.out)

@@ -1,0 +1,58 @@
+"""What a copy with a pace asks of rsync, and what is read of its progress."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import CommandFailed
+from gridbridge.shell import rsync, runner
+from gridbridge.shell.rsync import Pace, _progress
+
+
+def told(_: str) -> None:
+    """Tell nobody."""
+
+
+def test_a_host_that_falls_silent_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a limit of ours rsync waits for ever, and its round with it."""
+    program, noted = tmp_path / "rsync", tmp_path / "argv"
+    said = "io timeout after 3600 seconds -- exiting"
+    program.write_text(f'#!/bin/sh\necho "$*" >{noted}\necho {said} >&2\nexit 30\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(rsync, "PROGRAM", str(program))
+
+    with pytest.raises(CommandFailed, match="io timeout after") as failed:
+        rsync.push(None, ["/x/a"], f"{tmp_path}/", lambda: False)
+
+    assert failed.value.transient
+    assert f"--timeout={rsync.SILENCE_S}" in noted.read_text().split()
+
+
+def test_a_pace_limits_the_rate_and_grows_files_in_place() -> None:
+    """A partial folder would be left beside, and rsync takes only one of both."""
+    options = Pace(tell=told, kib_per_s=7).options()
+
+    assert "--bwlimit=7" in options
+    assert "--inplace" in options
+    assert not any("partial" in option for option in options)
+    assert not any("bwlimit" in option for option in Pace(tell=told).options())
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        (b"", ""),
+        (b"\r     10  1%   10.00kB/s    0:00:01", "10  1%   10.00kB/s    0:00:01"),
+        (b"\r  1  1%\r" + b" " * 300 + b"\r  20  2%  \r", "20  2%"),
+        (b"\r  1  1%\r  30  3% (xfr#1)\n", "30  3% (xfr#1)"),
+    ],
+)
+def test_the_last_line_of_progress_is_told(said: bytes, line: str) -> None:
+    end = runner.in_memory(said)
+    try:
+        assert line == _progress(end)
+    finally:
+        os.close(end)

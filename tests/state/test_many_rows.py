@@ -1,0 +1,138 @@
+"""What a cycle notes of many tasks takes few statements, and others write the file in between."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, CursorResult, Executable
+
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jobratio import Law, Prediction, Terms
+from gridbridge.model.campaigns.wiping import Missed, Wipe, WipedFor
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.core import PORTION
+from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.missing import MissingTasks
+from gridbridge.state.database.predictions import Predictions
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+TASKS = 2 * PORTION + 1
+SUCCESS = Outcome.SUCCESS
+IN_PORTIONS = 3  # statements, each in a transaction of its own
+TERMS = Terms(old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1)
+
+
+class Counting(Database):
+    """A state file that counts its changes, and how many share a transaction."""
+
+    changes = 0
+    joined = 0  # the most changes that followed one in its transaction
+
+    def execute(self, change: Executable, values: Any = None) -> CursorResult[Any]:
+        """Count one."""
+        self.changes += 1
+        return super().execute(change, values)
+
+    @contextmanager
+    def _new(self) -> Iterator[Connection]:
+        before = self.changes
+        with super()._new() as connection:
+            yield connection
+        self.joined = max(self.joined, self.changes - before)
+
+
+@pytest.fixture(name="database")
+def _database(tmp_path: Path) -> Iterator[Counting]:
+    database = Counting.open(f"sqlite:///{tmp_path}/state.db")
+    assert isinstance(database, Counting)
+    campaigns = Campaigns(database)
+    campaigns.add(
+        Campaign(
+            number=0,
+            uid=41000,
+            owner="alice",
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=NOON,
+            tasks=TASKS,
+            digest="",
+            jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")}),
+        ),
+        "token",
+    )
+    campaigns.intend(1, "beta", TASKS, NOON)
+    database.changes = database.joined = 0
+    yield database
+    database.close()
+
+
+def ended(database: Database, but: int) -> None:
+    """Have all tasks end but the first ones."""
+    campaigns = Campaigns(database)
+    (array,) = campaigns.open_arrays()
+    campaigns.ended(
+        Attempt(campaign=1, task=one.task, attempt=1, array=1, place=one.place, outcome=SUCCESS)
+        for one in campaigns.pending(array)[but:]
+    )
+
+
+def test_tasks_that_are_missing_are_noted_and_forgotten_in_portions(database: Counting) -> None:
+    """Those that are listed again, and those that have ended."""
+    kept = MissingTasks(database)
+
+    def missed(since: datetime | None, places: range) -> list[Missed]:
+        return [Missed(campaign=1, array=1, place=place, since=since) for place in places]
+
+    kept.note(missed(NOON, range(1, TASKS + 1)))
+    assert (len(kept.all()), database.changes, database.joined) == (TASKS, IN_PORTIONS, 0)
+
+    kept.note(missed(None, range(2, TASKS + 1)))
+    assert kept.all() == {(1, 1, 1): NOON}
+    assert database.changes == 2 * IN_PORTIONS - 1
+
+    kept.note(missed(NOON, range(1, TASKS + 1)))
+    ended(database, but=1)
+    database.changes = 0
+    kept.note([])
+    assert kept.all() == {(1, 1, 1): NOON}
+    assert (database.changes, database.joined) == (IN_PORTIONS - 1, 0)
+
+
+def test_tasks_are_marked_in_portions(database: Counting) -> None:
+    """As long as they have not ended, or are spared."""
+    marks = Marks(database)
+    whole = {"campaign": 1, "array": 1, "cluster": "beta", "wiped_for": WipedFor.OVERFLOW}
+    wipe = Wipe(places=(range(1, 3), range(3, TASKS + 1)), **whole)  # type: ignore[arg-type]
+
+    marks.put(wipe)
+    assert len(marks.all()[1, 1]) == TASKS
+    assert (database.changes, database.joined) == (IN_PORTIONS, 0)
+
+    ended(database, but=PORTION + 1)
+    database.changes = 0
+    marks.tidy()
+    assert len(marks.all()[1, 1]) == PORTION + 1
+    assert (database.changes, database.joined) == (1, 0)
+
+    marks.remove(wipe)
+    assert marks.all() == {}
+    assert (database.changes, database.joined) == (1 + IN_PORTIONS, 0)
+
+
+def test_job_ratios_are_kept_in_portions(database: Counting) -> None:
+    """There may be one of each campaign at each cluster."""
+    predicted = [
+        Prediction(
+            campaign=n, cluster="beta", law=Law.MEASURED, terms=TERMS, ratio=1.0, submitted=1
+        )
+        for n in range(TASKS)
+    ]
+
+    Predictions(database).keep(predicted)
+
+    assert len(Predictions(database).ratios([0, 1, TASKS - 1])) == IN_PORTIONS
+    assert (database.changes, database.joined) == (IN_PORTIONS, 0)

@@ -1,0 +1,37 @@
+"""Each measurement of campaigns that needs no lab comes to its end, here with few tasks."""
+
+from collections.abc import Callable
+
+import pytest
+
+from bench import campaign, cycle, ended, held, noted, sent
+from bench.rows import Row
+
+FEW = {
+    cycle: {"CAMPAIGNS": 20, "CLUSTERS": 5, "TASKS": 20_000, "ENDED": 50, "EVENTS": 2, "RUNS": 1},
+    ended: {"RUNS": 1},
+    held: {"TASKS": 200, "AN_ARRAY": 20, "CAMPAIGNS": 3, "CLUSTERS": 2},
+    noted: {"AN_ARRAY": 10, "SOME": 1},
+    sent: {"FEW": 1, "MANY": 2, "RUNS": 1},
+}
+PARTS: dict[str, Callable[[], list[Row]]] = {
+    "brought": lambda: campaign.brought(20),
+    "cycle": cycle.rows,
+    "ended": lambda: ended.rows(100),
+    "held": held.rows,
+    "noted": lambda: noted.rows(30),
+    "sent": sent.rows,
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_measures_something(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    """A part that uses what is there no more would be seen when all is measured, and then alone."""
+    for module, sizes in FEW.items():
+        for name, size in sizes.items():
+            monkeypatch.setattr(module, name, size)
+
+    rows = PARTS[part]()
+
+    assert rows
+    assert all(row.what and row.measured >= 0 for row in rows)
