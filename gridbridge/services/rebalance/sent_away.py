@@ -24,6 +24,8 @@ from gridbridge.state.database.transfers import Transfers
 WANTED = ("", Desired.RUNNING)
 AGAIN = timedelta(hours=1)  # before a task whose move was dropped is moved again
 
+_Task = tuple[str, int, int, int]  # home, job, task, and the number of the person who sent it
+
 
 class SentAway:
     """The open transfers, as the service keeps them and as clusters list their jobs."""
@@ -43,25 +45,31 @@ class SentAway:
     def listed(
         self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None]
     ) -> Iterator[Away]:
-        """Give the tasks that clusters list, and those that have come home to be sent anew."""
-        moves = {one.key: one for one in self._moves.in_flight()}
+        """Give the tasks that clusters list, and those that are on their way.
+
+        For some seconds nobody lists a task on its way: its cluster no more, the next one not yet.
+        """
+        moves = {_task(one.key): one for one in self._moves.in_flight()}
+        listed = set[_Task]()
         dropped = self._moves.dropped_since(self._clock.now() - AGAIN)
         for one in transfers:
             seen = answers.get(one.remote)
             row = self._own(one, seen.find(one.remote_id)) if seen and one.remote_id else None
             if row is not None:
+                listed.add(_task(one.key))
+                is_moving = _task(one.key) in moves
                 stays = self._stays(one, row, dropped)
                 yield Away(
                     transfer=one.name,
                     uid=one.uid,
                     cluster=one.remote,
                     slots=row.slots,
-                    is_waiting=one.key not in moves and stays is None,
+                    is_waiting=not is_moving and stays is None,
                     is_running=row.state.has_begun,
-                    is_moving=one.key in moves,
+                    is_moving=is_moving,
                     stays=stays or Stays.HELD,
                 )
-        yield from (self._home(one) for one in moves.values() if one.stage is Stage.HOME)
+        yield from (self._on_its_way(one) for key, one in moves.items() if key not in listed)
 
     def staying(self, away: Iterable[Away]) -> frozenset[str]:
         """Return the jobs of waiting tasks which their owners want to stay where they are.
@@ -81,11 +89,12 @@ class SentAway:
         open_to = (one.queue for one in seen.queues if one.takes_work and one.queue in queues)
         return frozenset({home, *(queues[name].cluster for name in open_to)})
 
-    def _home(self, one: Moving) -> Away:
+    def _on_its_way(self, one: Moving) -> Away:
+        is_home = one.stage is Stage.HOME
         return Away(
             transfer=one.name,
             uid=one.uid,
-            cluster=self._policy.site.cluster,
+            cluster=self._policy.site.cluster if is_home else one.source,
             slots=1,
             is_waiting=False,
             is_moving=True,
@@ -124,3 +133,9 @@ class SentAway:
         tells = adapter_of(away(self._policy, one.remote)).recalls is not None
         may_come = one.claimed != JOB if one.claim else tells
         return may_come and one.desired in WANTED and one.phase == Phase.RELEASED
+
+
+def _task(key: Key) -> _Task:
+    """Return what all attempts at a task have in common."""
+    name = parse_transfer(key[0])
+    return name.cluster, name.job, name.task, key[1]

@@ -24,13 +24,19 @@ AT_ONCE = r"/^\[rebalance\]/a least_wait_s = 0\nhost_rest_s = 0\njob_rest_s = 0"
 
 @pytest.fixture(scope="module", autouse=True)
 def _at_once(grid: Grid, open_to_delta: None) -> Iterator[None]:
-    """Have nothing rest, and leave no notes of earlier jobs."""
+    """Have nothing rest."""
     del open_to_delta
-    grid.sh(HOST, "rm -f *.ran", user="alice")
-    grid.sh(delta.FAR, f"rm -f ~{delta.ACCOUNT}/*.ran")
     delta.until_open(grid)
     with configured(grid, AT_ONCE):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_notes(grid: Grid, _at_once: None) -> None:
+    """Leave no notes of earlier jobs, and none of an earlier try."""
+    del _at_once
+    grid.sh(HOST, "rm -f *.ran", user="alice")
+    grid.sh(delta.FAR, f"rm -f ~{delta.ACCOUNT}/*.ran")
 
 
 def rebalance(grid: Grid, *words: str) -> dict[str, Any]:

@@ -41,15 +41,16 @@ def test_what_is_broken_is_reported_and_mended_by_the_printed_command(
 
 
 def test_an_ordinary_user_is_told_what_he_may_not_see_and_nothing_is_broken(site: Site) -> None:
+    site.settle()
     done = site.grid.on(MASTER, "gridbridge", "check", "--json", user="alice")
 
     items = json.loads(done.out)["items"]
     wrong = [each for each in items if each["state"] not in ("ok", "note")]
-    assert done.status == 1
     assert {each["name"]: (each["state"], each["found"]) for each in wrong} == {
         "user": ("warning", "not root"),
         "sudoers /etc/sudoers.d/gridbridge": ("warning", "not visible to this user"),
     }
+    assert done.status == 1
 
 
 def test_a_tmpdir_into_which_others_write_is_noted_and_changed_by_the_printed_commands(

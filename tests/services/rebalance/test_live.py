@@ -286,7 +286,8 @@ class SentSite(Site):
         }
         clusters = {name: Cluster() for name in ("alpha", "beta", "gamma")}
         self.policy = replace(self.policy, clusters=clusters, queues=queues)
-        self.letters = {40: "qw", 41: "qw"}
+        self.letters = {40: "qw", 41: "qw"}  # at beta
+        self.at_gamma = 0  # a job that runs there
         self.contexts: dict[int, tuple[tuple[str, str], ...]] = {7: (), 8: ()}
         monkeypatch.setattr(home_tasks, "requests_of", self._requests_of)
         database = self.database()
@@ -301,12 +302,9 @@ class SentSite(Site):
         if cluster == "beta":
             begun = self.asked == self.starts_when_asked
             letters = self.letters | ({40: "r"} if begun else {})
-            jobs = {
-                job: (JobStatus(job_id=job, name="x", owner="alice", state=job_state(state)),)
-                for job, state in letters.items()
-                if state
-            }
-            seen = replace(seen, jobs=jobs)  # and no task of the campaign
+            seen = replace(seen, jobs=_rows(letters))  # and no task of the campaign
+        if cluster == "gamma" and self.at_gamma:
+            seen = replace(seen, jobs=_rows({self.at_gamma: "r"}))
         if cluster == "alpha":
             every = (("all.q@n1", 4), ("transfer-beta@m", 0), ("transfer-gamma@m", 0))
             queues = tuple(
@@ -327,6 +325,14 @@ class SentSite(Site):
         found = Moves(database).in_flight()
         database.close()
         return {one.name: (one.source, one.target) for one in found}
+
+
+def _rows(letters: dict[int, str]) -> dict[int, tuple[JobStatus, ...]]:
+    return {
+        job: (JobStatus(job_id=job, name="x", owner="alice", state=job_state(state)),)
+        for job, state in letters.items()
+        if state
+    }
 
 
 def sent(job: int) -> Transfer:
@@ -376,6 +382,35 @@ def test_nothing_else_is_begun_while_they_move(sent_site: SentSite, what: str) -
     planned, _ = sent_site.rebalance(Asked(what=what, name=name))
 
     assert planned.advice.sentence == "2 tasks are moved already: nothing else is begun"
+
+
+@pytest.mark.parametrize("stage", [Stage.ASKED, Stage.HOME])
+@pytest.mark.parametrize("goes_on", [False, True], ids=["nowhere yet", "at gamma"])
+def test_a_task_on_its_way_counts_wherever_it_is(
+    sent_site: SentSite, stage: Stage, goes_on: bool
+) -> None:
+    """Beta lists it no more, or its end there is known; gamma may list the next attempt."""
+    database = sent_site.database()
+    moving = Moving(
+        name="gb.alpha.7.0.1",
+        uid=1000,
+        source="beta",
+        target="gamma",
+        asked_at=NOON,
+        stage=stage,
+    )
+    Moves(database).put(moving)
+    Transfers(database).put(sent(40).but(verdict=Message(outcome=HowItEnds.EXIT)))
+    if goes_on:
+        after = sent(40).but(name="gb.alpha.7.0.2", remote="gamma", queue="transfer-gamma")
+        Transfers(database).put(after)
+    database.close()
+    sent_site.letters[40] = ""
+    sent_site.at_gamma = 40 if goes_on else 0
+
+    planned, _ = sent_site.rebalance(Asked(what="host", name="gamma"))
+
+    assert planned.advice.sentence == "1 tasks are moved already: nothing else is begun"
 
 
 def test_one_that_starts_between_plan_and_act_is_dropped_and_told(sent_site: SentSite) -> None:

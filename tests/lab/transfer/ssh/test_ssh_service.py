@@ -154,7 +154,7 @@ def test_the_service_keeps_one_connection_and_makes_another_when_it_is_lost(
     """Between two of its questions nothing is connected anew."""
     assert (1, watched.before) == (len(watched.before), watched.after)
 
-    before = sessions(ready)
+    before = ready.until(lambda: sessions(ready), "its connection")
     asked = [answered_at(ready)]
     ready.sh(FAR, f"kill {before[0]}")
     ready.until(lambda: sessions(ready) not in ([], before), "another connection")
