@@ -19,7 +19,7 @@ LIMIT_S = 170
 LOOK_S = 1.0
 LONG = 'test "$CIGRI_CLUSTER" = beta && test $1 -lt 100'  # there they make way, so they take longer
 RUN = f"sh -c '{LONG} && sleep 5 || sleep 1' sh"
-MAY_WAIT = {"alpha": 3, "beta": 3, "gamma": 1}  # for each slot
+MAY_WAIT = {"alpha": 6, "beta": 6, "gamma": 2}  # for each slot
 AT_GAMMA = 0.2  # of the tasks have ended: then it goes
 BETA_SLOTS = 4  # when more tasks are there somebody comes
 BACK_S = 8.0  # gamma stays away for so long after the service has noticed it
