@@ -211,9 +211,8 @@ class FoldersStage:
             picture.parent.mkdir(exist_ok=True)
         if not os.access(picture.parent, os.W_OK):
             picture = Path(tempfile.mkdtemp(prefix="gridbridge-demo.")) / picture.name
-        self.run(
-            f"MPLCONFIGDIR={FOLDERS} XDG_CACHE_HOME={FOLDERS} $BIN gridstat {number} --plot {picture}"
-        )
+        caches = f"MPLCONFIGDIR={FOLDERS} XDG_CACHE_HOME={FOLDERS}"
+        self.run(f"{caches} $BIN gridstat {number} --plot {picture}")
         return picture
 
 
