@@ -1,15 +1,15 @@
 """gridbridge: the command of administrators and users."""
 
 import logging
-from importlib import import_module
 
 import click
 
 from gridbridge import __version__
 from gridbridge.cli import program
+from gridbridge.cli.commands import Commands
 
 MODULES = {
-    "balance": "balance",
+    "balance": "balancing.command",
     "check": "check",
     "data": "data.command",
     "drain": "drain",
@@ -26,24 +26,9 @@ MODULES = {
 }
 
 
-class Commands(click.Group):
-    """A group that imports a command when it is asked for: all together take ten times as long."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands."""
-        return sorted(MODULES)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, None for an unknown name."""
-        if cmd_name not in MODULES:
-            return None
-        command: click.Command = getattr(
-            import_module(f"gridbridge.cli.{MODULES[cmd_name]}"), cmd_name
-        )
-        return command
-
-
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands, modules=MODULES, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="gridbridge")
 @click.option("--debug", is_flag=True, help="Show where an unexpected error came from.")
 def gridbridge(debug: bool) -> None:

@@ -25,7 +25,7 @@ from gridbridge.batch.gridengine.parse import (
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.names import is_of_campaign
-from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape, Waiting
+from gridbridge.model.elastic.cell import Begun, CellSeen, Host, Instance, Shape, Waiting
 from gridbridge.model.elastic.layout import Layout, Relation
 from gridbridge.model.elastic.saved import Documents
 from gridbridge.model.route import Cell
@@ -128,6 +128,7 @@ class _Rows:
         self._deferred, self._caps = laid_out.deferred, laid_out.caps
         self._exclusive = _exclusive(laid_out)
         self._running: list[int] = []  # in the queue that is being walked through
+        self._slots_of: Counter[tuple[str, str, str]] = Counter()  # by owner, name and start
         self._is_taken = False  # by a task that has its host alone
         self._begun = defaultdict[int, set[str]](set)  # tasks of arrays that are capped
         self._groups: dict[_Key, _Group] = {}
@@ -160,8 +161,9 @@ class _Rows:
         """Take a row; the jobs of a queue come before the queue itself ends."""
         leafs = {str(child.tag): child.text or "" for child in element}
         if element.tag == QUEUE:
-            self.instances.append(_instance(leafs, tuple(self._running), self._is_taken))
+            self.instances.append(self._instance(leafs))
             self._running, self._is_taken = [], False
+            self._slots_of.clear()
             return
         state = read_state(leafs["state"])
         if state.is_running:
@@ -172,6 +174,8 @@ class _Rows:
     def _run(self, element: "_Element", leafs: Mapping[str, str]) -> None:
         slots = int(leafs["slots"])
         self._running.append(slots)
+        begun = leafs.get("JAT_start_time", "")
+        self._slots_of[leafs.get("JB_owner", ""), leafs.get("JB_name", ""), begun] += slots
         if "granted_pe" in leafs:
             granted = element.find("granted_pe")
             self.granted[(granted.get("name") if granted is not None else None) or ""] += slots
@@ -180,6 +184,23 @@ class _Rows:
         if self._exclusive and "hard_request" in leafs:
             asked = element.iterfind("hard_request")
             self._is_taken |= any(one.get("name") in self._exclusive for one in asked)
+
+    def _instance(self, leafs: Mapping[str, str]) -> Instance:
+        queue, _, host = leafs["name"].partition("@")
+        return Instance(
+            queue=queue,
+            host=host,
+            used=int(leafs["slots_used"]),
+            reserved=int(leafs.get("slots_resv", "0")),
+            total=int(leafs["slots_total"]),
+            state=letters.read_queue(leafs.get("state", "")),
+            running=tuple(self._running),
+            is_taken=self._is_taken,
+            begun=tuple(
+                Begun(owner=owner, name=name, slots=slots, since=moment(since, self._zone))
+                for (owner, name, since), slots in self._slots_of.items()
+            ),
+        )
 
     def _wait(self, element: "_Element", leafs: Mapping[str, str]) -> None:
         submitted = leafs.get("JB_submission_time", "")
@@ -209,20 +230,6 @@ def _read_rows(document: bytes, *, zone: tzinfo, laid_out: Layout) -> _Rows:
     rows = _Rows(zone, laid_out)
     take_rows(document, rows.take)
     return rows
-
-
-def _instance(leafs: Mapping[str, str], running: tuple[int, ...], is_taken: bool) -> Instance:
-    queue, _, host = leafs["name"].partition("@")
-    return Instance(
-        queue=queue,
-        host=host,
-        used=int(leafs["slots_used"]),
-        reserved=int(leafs.get("slots_resv", "0")),
-        total=int(leafs["slots_total"]),
-        state=letters.read_queue(leafs.get("state", "")),
-        running=running,
-        is_taken=is_taken,
-    )
 
 
 def _shape(element: "_Element", leafs: Mapping[str, str]) -> Shape:

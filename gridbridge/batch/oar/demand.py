@@ -21,7 +21,7 @@ from gridbridge.batch.oar.parse import BEST_EFFORT, Job, Resource, read_cluster
 from gridbridge.batch.oar.submit import call
 from gridbridge.batch.shown import queue_letters
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape, Waiting
+from gridbridge.model.elastic.cell import Begun, CellSeen, Host, Instance, Shape, Waiting
 from gridbridge.model.elastic.layout import Environment, Layout, Queue, Spread, Varying
 from gridbridge.model.elastic.saved import Documents
 from gridbridge.model.route import OarServer
@@ -128,20 +128,21 @@ def _instances(
     a node for it.
     """
     where = {one.id: host for host, some in of_host.items() for one in some}
-    running = defaultdict[tuple[str, str], list[int]](list)
+    running = defaultdict[tuple[str, str], list[Begun]](list)
     reserved = Counter[str]()
     for job in jobs:
         kind = BEST_EFFORT if job.is_besteffort else queue
         taken = Counter(where[one] for one in job.resources if one in where)
         if job.is_active:
             for host, slots in taken.items():
-                running[kind, host].append(slots)
+                running[kind, host].append(_begun(job, slots))
         else:
             reserved.update(where[one] for one in job.reserved | job.resources if one in where)
     for host, some in of_host.items():
         state = QueueState(facts[host], queue_letters(facts[host]))
         for kind, total in ((queue, len(some)), (BEST_EFFORT, len(some))):
-            tasks = tuple(running[kind, host])
+            begun = tuple(running[kind, host])
+            tasks = tuple(one.slots for one in begun)
             yield Instance(
                 queue=kind,
                 host=host,
@@ -150,7 +151,13 @@ def _instances(
                 total=total,
                 state=state,
                 running=tasks,
+                begun=begun,
             )
+
+
+def _begun(job: Job, slots: int) -> Begun:
+    since = datetime.fromtimestamp(job.started_at, UTC) if job.started_at else None
+    return Begun(owner=job.owner, name=job.name, slots=slots, since=since)
 
 
 def _waiting(jobs: Sequence[Job]) -> tuple[Waiting, ...]:

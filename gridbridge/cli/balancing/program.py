@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gridbridge.cli import output, program
-from gridbridge.cli.balance import both, rules, told_plain
+from gridbridge.cli.balancing.planning import both, rules, told_plain
 from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN
 from gridbridge.cli.seeing.plot import drawn
 from gridbridge.errors import NotSeen

@@ -24,6 +24,16 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """Tasks of one owner and job name that began at one time in a queue on one host."""
+
+    owner: str
+    name: str
+    slots: int  # of all of them
+    since: datetime | None  # None: they are just being started
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
     """A queue on one host."""
 
@@ -35,6 +45,7 @@ class Instance:
     state: QueueState
     running: tuple[int, ...] = ()  # the slots of each job or task that runs or starts here
     is_taken: bool = False  # one of them has the host alone
+    begun: tuple[Begun, ...] = ()  # whose they are
 
     @property
     def is_usable(self) -> bool:

@@ -54,6 +54,17 @@ def test_queues_have_the_slots_of_each_task_that_runs_there() -> None:
     assert any(len(one.running) > 1 for one in instances)
 
 
+def test_queues_tell_whose_tasks_run_there_and_since_when() -> None:
+    instances = read_cell(QSTAT, QHOST).instances
+    alone = instances[1].begun[1]
+
+    assert [one.used for one in instances] == [
+        sum(each.slots for each in one.begun) for one in instances
+    ]
+    assert (alone.owner, alone.name, alone.slots) == ("alice", "gb.alpha.7.0.1", 1)
+    assert alone.since == datetime(2026, 11, 23, 21, 14, 50, tzinfo=UTC)
+
+
 def test_jobs_that_ask_for_the_same_are_one_row_with_the_tasks_of_all() -> None:
     """Of `-t 1-9:2` five, of `1-20` without five and four held ones sixteen, and two jobs."""
     (plain,) = asking("")

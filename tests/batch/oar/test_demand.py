@@ -1,6 +1,7 @@
 """What a balancer makes of oarnodes and oarstat: slots, jobs that wait, and nodes that rest."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -9,7 +10,7 @@ from gridbridge.batch.oar.commands import BREAK, WHOLE
 from gridbridge.batch.oar.demand import lies, read, told_reachable
 from gridbridge.batch.oar.parse import MAY_REST
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.cell import Shape
+from gridbridge.model.elastic.cell import Begun, Shape
 from gridbridge.model.elastic.layout import Spread
 from gridbridge.model.states import QueueFact
 from tests.batch.oar.test_parse import shown
@@ -66,7 +67,7 @@ def test_a_request_is_read_as_slots_and_how_they_lie(
 
 
 def test_slots_that_jobs_have_are_used_and_best_effort_ones_apart() -> None:
-    run = shown(Job_Id=1, assigned_resources=[1])
+    run = shown(Job_Id=1, assigned_resources=[1], owner="alice", name="solve", startTime=86400)
     best = shown(Job_Id=2, assigned_resources=[2, 3], queue="besteffort")
     cell, layout = read(document(TWO, run, best), QUEUE)
 
@@ -74,6 +75,8 @@ def test_slots_that_jobs_have_are_used_and_best_effort_ones_apart() -> None:
     assert (usual["n1"].running, usual["n1"].free) == ((1,), 1)
     assert (usual["n2"].running, usual["n2"].free) == ((), 2)
     assert [one.running for one in cell.instances if one.queue == "besteffort"] == [(1,), (1,)]
+    begun = datetime(1970, 1, 2, tzinfo=UTC)
+    assert usual["n1"].begun == (Begun(owner="alice", name="solve", slots=1, since=begun),)
     assert layout.queues["besteffort"].is_best_effort
 
 

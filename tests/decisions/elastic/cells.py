@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from gridbridge.batch.gridengine import letters
-from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape, Waiting
+from gridbridge.model.elastic.cell import Begun, CellSeen, Host, Instance, Shape, Waiting
 from gridbridge.model.elastic.nodes import Node, NodeState
 from gridbridge.model.elastic.plan import Situation
 
@@ -18,7 +18,13 @@ def ago(minutes: float) -> datetime:
 
 
 def instance(
-    host: str, running: Iterable[int] = (), *, slots: int = 4, state: str = "", queue: str = "all.q"
+    host: str,
+    running: Iterable[int] = (),
+    *,
+    slots: int = 4,
+    state: str = "",
+    queue: str = "all.q",
+    begun: Iterable[Begun] = (),
 ) -> Instance:
     """Return a queue on a host, with the slots of what runs there."""
     used = tuple(running)
@@ -30,7 +36,13 @@ def instance(
         total=slots,
         state=letters.read_queue(state),
         running=used,
+        begun=tuple(begun),
     )
+
+
+def begun(minutes: float, slots: int = 4, name: str = "job") -> Begun:
+    """Return a task of alice's that has run for so many minutes."""
+    return Begun(owner="alice", name=name, slots=slots, since=ago(minutes))
 
 
 def waiting(

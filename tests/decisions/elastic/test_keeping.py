@@ -11,7 +11,7 @@ from gridbridge.decisions.elastic.sentences import sentence
 from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Refusal, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
-from tests.decisions.elastic.cells import MASTER, ago, instance, node, waiting
+from tests.decisions.elastic.cells import MASTER, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand import FAR, after, cell, full, plan
 
 TWO = (node("n1"), node("n2"))
@@ -171,7 +171,11 @@ def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use()
             "queue far would start it in 60 s, a new node in 5 min: nothing is done",
         ),
         (
-            cell(*full(MASTER), wait=[waiting(9)], runtimes={("alice", "job"): 1200.0}),
+            cell(
+                instance(MASTER, (4,), begun=[begun(20)]),
+                wait=[waiting(9)],
+                runtimes={("alice", "job"): 1200.0},
+            ),
             {"target_wait_s": 60},
             "4 slots do it in 5 min, at most 60 s and a boot of 5 min: nothing is done",
         ),

@@ -1,15 +1,16 @@
 """Policy demand: how many nodes what waits is packed into, from which pool."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from gridbridge.model.elastic.cell import Waiting
-from gridbridge.model.elastic.plan import Refusal, Verdict
+from gridbridge.model.elastic.cell import Begun, Waiting
+from gridbridge.model.elastic.plan import Plan, Refusal, Verdict
 from gridbridge.model.elastic.sections import Pool
 from gridbridge.model.users import Asks
-from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, node, waiting
+from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand import F4, FAR, LAYOUT, PLAIN, after, cell, full, plan
 
 HTC, HPC = ("htc.q",), ("hpc.q",)
@@ -291,16 +292,64 @@ def test_a_wait_is_measured_since_a_job_could_start() -> None:
     assert plan(released, wait_s=300).verdict is Verdict.NOT_YET
 
 
-def test_nothing_is_added_when_the_slots_that_are_there_are_soon_done() -> None:
-    """An unknown run time is no reason to wait."""
-    wait = [waiting(60, tasks=8)]
-    known = {("alice", "job"): 60.0}
+AT_ONCE = {"plain": replace(PLAIN["plain"], boot_s=0.0)}
 
-    assert plan(cell(*full(MASTER), wait=wait, runtimes=known), target_wait_s=60).add == 0
-    assert plan(cell(*full(MASTER), wait=wait, runtimes=known)).add == 2
-    assert plan(cell(*full(MASTER), wait=wait), target_wait_s=60).add == 2
-    long = {("alice", "job"): 3600.0}
-    assert plan(cell(*full(MASTER), wait=wait, runtimes=long), target_wait_s=60).add == 2
+
+def soon(
+    runs: Iterable[Begun], tasks: int = 8, usual_s: float = 60.0, target_s: float = 60.0
+) -> Plan:
+    """Decide for four slots that tasks have, and for tasks that wait; their run time is known."""
+    used = tuple(one.slots for one in runs)
+    wait = [waiting(60, tasks=tasks)]
+    known = {("alice", "job"): usual_s}
+    seen = cell(instance(MASTER, used, begun=runs), wait=wait, runtimes=known)
+    return plan(seen, AT_ONCE, target_wait_s=target_s)
+
+
+def test_nothing_is_added_when_the_slots_that_are_there_are_soon_done() -> None:
+    """What runs and what waits is done in the target: (4 * 30 + 8 * 60) / 4 s."""
+    found = soon([begun(0.5)], target_s=150)
+
+    assert (found.add, found.verdict, found.figures.backlog_s) == (0, Verdict.SOON, 150)
+
+
+@pytest.mark.parametrize(
+    ("runs", "usual_s"),
+    [
+        pytest.param([begun(0)], 3600.0, id="what waits takes long"),
+        pytest.param([begun(120)], 60.0, id="what runs is over its usual time by far"),
+        pytest.param([begun(1, name="other")], 60.0, id="what runs is not known"),
+    ],
+)
+def test_nodes_are_added_when_they_are_not(runs: list[Begun], usual_s: float) -> None:
+    assert soon(runs, usual_s=usual_s).add == 2
+
+
+def test_an_unknown_run_time_is_no_reason_to_wait() -> None:
+    wait = [waiting(60, tasks=8)]
+    runs = instance(MASTER, (4,), begun=[begun(1)])
+
+    assert plan(cell(runs, wait=wait), target_wait_s=60).add == 2
+    known = {("alice", "job"): 60.0}
+    assert plan(cell(*full(MASTER), wait=wait, runtimes=known), target_wait_s=3600).add == 2
+    assert plan(cell(runs, wait=wait, runtimes=known)).add == 2
+
+
+def test_as_many_nodes_are_added_as_the_rest_needs() -> None:
+    """Of 96 slot-minutes four slots do a quarter in six minutes: it takes twelve slots more."""
+    first = soon([begun(0, slots=4)], tasks=92, target_s=360)
+
+    assert (first.add, first.verdict) == (3, Verdict.MORE_WANTED)
+
+
+def test_nodes_on_their_way_count_as_slots_that_are_there() -> None:
+    runs = instance(MASTER, (4,), begun=[begun(0)])
+    known = {("alice", "job"): 60.0}
+    seen = cell(runs, wait=[waiting(60, tasks=92)], runtimes=known)
+    rules = {"target_wait_s": 360.0}
+    second = plan(after(seen, plan(seen, AT_ONCE, **rules)), AT_ONCE, **rules)
+
+    assert (second.add, second.verdict) == (0, Verdict.SOON)
 
 
 @pytest.mark.parametrize(("wait_s", "expected"), [(120.0, 0), (400.0, 1)])

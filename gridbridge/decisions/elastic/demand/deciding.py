@@ -43,6 +43,7 @@ class Scene:
     ground: Ground
     offers: tuple[Offer, ...]
     rooms: Blocks
+    arriving: int  # slots of nodes that are on their way
     order: tuple[str, ...]  # in which nodes are removed
     least: int
     most: int
@@ -92,6 +93,7 @@ def _scene(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, 
     there = standing(seen, ground, patterns, tuple(reversed(order)))
     poolless = (one.name for one in seen.nodes if one.state.is_coming and one.pool not in rooms)
     own = whole_rooms(seen, (*poolless, *(seen.standby or ())), ground, patterns)
+    arriving = coming(seen, rooms, own, demand.boot_timeout_s)
     least, most = bounds_at(rules, demand, seen.local_now)
     return Scene(
         seen=seen,
@@ -100,7 +102,8 @@ def _scene(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, 
         pools=pools,
         ground=ground,
         offers=(*resting_offers(seen, own), *found),
-        rooms=(*there, *coming(seen, rooms, own, demand.boot_timeout_s)),
+        rooms=(*there, *arriving),
+        arriving=sum(len(names) * room.free for room, names in arriving),
         order=order,
         least=least,
         most=most,
@@ -189,11 +192,15 @@ def _patient(
 ) -> tuple[Plan, list[tuple[Claim, int]]]:
     """Leave out what is done soon enough without new nodes, here or at another cluster."""
     figures, demand = plan.figures, scene.demand
+    slots = figures.slots + scene.arriving
     if ripe and demand.target_wait_s and all(_could_run(one.need, scene) for one, _ in ripe):
-        backlog = ends.backlog_s(wanted, scene.seen.runtimes, figures.slots)
-        if backlog is not None and backlog <= demand.target_wait_s + figures.boot_s:
-            told = replace(figures, backlog_s=backlog)
-            return replace(plan, verdict=Verdict.SOON, figures=told), []
+        slot_s, within_s = _slot_s(scene, wanted), demand.target_wait_s + figures.boot_s
+        if slot_s is not None and slots:
+            plan = replace(plan, figures=replace(figures, backlog_s=slot_s / slots))
+            if slot_s <= slots * within_s:
+                return replace(plan, verdict=Verdict.SOON), []
+            ripe = ends.first_of(ripe, slot_s / within_s - slots)
+            figures = plan.figures
     rest = list[tuple[Claim, int]]()
     there = _elsewhere(scene)
     for claim, tasks in ripe:
@@ -206,6 +213,18 @@ def _patient(
             figures = replace(figures, elsewhere=found[0], elsewhere_s=found[1])
     verdict = Verdict.ELSEWHERE if ripe and not rest else plan.verdict
     return replace(plan, figures=figures, verdict=verdict), rest
+
+
+def _slot_s(scene: Scene, wanted: Sequence[Claim]) -> float | None:
+    """Return the seconds of one slot until all is done; None where a run time is unknown."""
+    seen = scene.seen
+    there = [one for some in instances_of(seen).values() for one in some if one.is_usable]
+    if any(one.used > sum(each.slots for each in one.begun) for one in there):
+        return None  # nobody tells whose tasks have them
+    begun = (each for one in there for each in one.begun)
+    running_s = ends.running_slot_s(begun, seen.runtimes, seen.now)
+    waiting_s = ends.waiting_slot_s(wanted, seen.runtimes)
+    return None if running_s is None or waiting_s is None else running_s + waiting_s
 
 
 def _elsewhere(scene: Scene) -> ends.Elsewhere:

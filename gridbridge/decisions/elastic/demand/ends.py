@@ -1,20 +1,22 @@
 """When what waits would be done without new nodes: here, or at another cluster."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
+from math import ceil
 
+from gridbridge.decisions.elastic.counting import elapsed_s
 from gridbridge.decisions.elastic.demand.claims import Claim
 from gridbridge.decisions.elastic.demand.rooms import Ground, Room, pieces_in
+from gridbridge.model.elastic.cell import Begun
 
 SCHEDULER_S = 15.0  # how often Grid Engine looks for places, by default (sched_conf(5))
 
 
-def backlog_s(
-    claims: Iterable[Claim], runtimes: Mapping[tuple[str, str], float], slots: int
-) -> float | None:
-    """Return how long so many slots take for what waits; None where a run time is not known.
+Runtimes = Mapping[tuple[str, str], float]  # s that jobs of an owner and name usually take
 
-    A run time is what jobs of that owner and name usually take.
-    """
+
+def waiting_slot_s(claims: Iterable[Claim], runtimes: Runtimes) -> float | None:
+    """Return the seconds of one slot that what waits takes; None where a run time is unknown."""
     total = 0.0
     for claim in claims:
         each = claim.need.slots * claim.need.pieces
@@ -22,7 +24,32 @@ def backlog_s(
             if (owner, name) not in runtimes:
                 return None
             total += tasks * each * runtimes[owner, name]
-    return total / slots if slots else None
+    return total
+
+
+def running_slot_s(begun: Iterable[Begun], runtimes: Runtimes, now: datetime) -> float | None:
+    """Return the same of what runs yet.
+
+    A task that runs for longer than usual is taken to need as long again as it is over that.
+    """
+    total = 0.0
+    for one in begun:
+        if (one.owner, one.name) not in runtimes:
+            return None
+        ran_s = elapsed_s(one.since, now) if one.since else 0.0
+        total += one.slots * abs(runtimes[one.owner, one.name] - ran_s)
+    return total
+
+
+def first_of(claims: Iterable[tuple[Claim, int]], slots: float) -> list[tuple[Claim, int]]:
+    """Return as many tasks, the first before the others, as so many slots are enough for."""
+    found = list[tuple[Claim, int]]()
+    for claim, tasks in claims:
+        some = min(tasks, ceil(slots / _slots(claim)))
+        if some > 0:
+            found.append((claim, some))
+            slots -= some * _slots(claim)
+    return found
 
 
 class Elsewhere:

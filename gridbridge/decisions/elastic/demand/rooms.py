@@ -32,6 +32,11 @@ class Room:
     is_new: bool = False
     is_used: bool = False  # by what waits
 
+    @property
+    def free(self) -> int:
+        """How many slots are free."""
+        return sum(one.free for one in self.parts)
+
 
 Block: TypeAlias = tuple[Room, tuple[str, ...]]  # with the hosts that are like it
 Blocks: TypeAlias = tuple[Block, ...]

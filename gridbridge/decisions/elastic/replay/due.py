@@ -29,6 +29,8 @@ def _times(seen: Situation, way: Way) -> Iterator[float]:
         else:
             yield demand.grow_pause_s - changed_s
             yield demand.shrink_pause_s - changed_s
+    if way.rules is ReplayRules.DEMAND and demand.target_wait_s and seen.cell.waiting:
+        yield MINUTE_S  # what runs comes nearer to its end
     for row in seen.cell.waiting:
         yield from _waits(seen, way, row.oldest_since)
     for node in seen.nodes:

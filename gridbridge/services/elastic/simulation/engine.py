@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from gridbridge.decisions.elastic.replay.due import due_s
+from gridbridge.model.elastic.cell import Begun
 from gridbridge.model.elastic.plan import Plan, Situation
 from gridbridge.model.elastic.replayed import Moment, Outcome, Ran, ReplayRules, Terms, Way
 from gridbridge.services.elastic.simulation.counting import Counts, outcome
@@ -104,20 +105,28 @@ class Replay:
     def _start(self) -> None:
         for number, places in self._line.startable(self._machines):
             task = self._tasks[number]
+            self._counts.starts[number] = self._now_s
             for machine, slots in places:
                 machine.free -= slots
                 machine.running.append(slots)
+                if self._is_named:
+                    machine.begun.append(self._begun(number, slots))
                 machine.idle_s = None
                 machine.changed()
-            self._counts.starts[number] = self._now_s
             self._running.add(number)
             self._push(self._now_s + task.run_s, END, places, number)
+
+    def _begun(self, number: int, slots: int) -> Begun:
+        task, since = self._tasks[number], at(self._counts.starts[number])
+        return Begun(owner=task.owner, name=task.name, slots=slots, since=since)
 
     def _end(self, number: int, places: Machine | Places) -> None:
         assert isinstance(places, list)
         for machine, slots in places:
             machine.free += slots
             machine.running.remove(slots)
+            if self._is_named:
+                machine.begun.remove(self._begun(number, slots))
             machine.idle_s = None if machine.running else self._now_s
             machine.changed()
         task = self._tasks[number]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape, Waiting
+from gridbridge.model.elastic.cell import Begun, CellSeen, Host, Instance, Shape, Waiting
 from gridbridge.model.elastic.nodes import Node, NodeState
 from gridbridge.model.elastic.replayed import Ran, Terms
 from gridbridge.model.states import Fact, JobState, QueueState
@@ -32,6 +32,7 @@ class Machine:
     is_ready: bool = False
     idle_s: float | None = None  # since when; None: it is busy
     running: list[int] = field(default_factory=list)  # the slots of each task
+    begun: list[Begun] = field(default_factory=list)  # whose they are, where rules ask
     node: Node | None = None
     instance: Instance | None = None
 
@@ -63,6 +64,7 @@ class Machine:
                 total=slots,
                 state=OPEN,
                 running=tuple(self.running),
+                begun=tuple(self.begun),
             )
         return self.instance
 

@@ -1,4 +1,4 @@
-"""gridbridge balance: what the balancer would do, and what it looks at."""
+"""gridbridge balance plan and snapshot: what the balancer would do, and what it looks at."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -8,11 +8,7 @@ import click
 from click.core import ParameterSource
 
 from gridbridge.cli import output
-from gridbridge.cli.balancing.power import power
 from gridbridge.cli.options import CONFIG_FILE, JSON, or_later
-from gridbridge.cli.seeing.nodes import drain, explain, history, keep, status
-from gridbridge.cli.seeing.plot import plot
-from gridbridge.cli.seeing.tag import tag
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.model.elastic.told import Told
 from gridbridge.services.tools import balance as service
@@ -73,24 +69,7 @@ def rules(command: Command) -> Command:
     return command
 
 
-@click.group()
-def balance() -> None:
-    """Look at the site's own cluster as one that grows and shrinks with its queue.
-
-    Nothing is changed by most of these commands; drain and keep ask the balancer to, tag is noted
-    in the cell, and power --apply switches nodes of an OAR cluster.
-
-    \b
-    Example:
-      gridbridge balance plan --max-nodes 20
-    """
-
-
-for command in (plot, status, explain, drain, keep, history, tag, power):
-    balance.add_command(command)
-
-
-@balance.command()
+@click.command()
 @click.option("--from", "folder", metavar="FOLDER", default="", help="Decide about this folder.")
 @rules
 @CONFIG_FILE
@@ -125,7 +104,7 @@ def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
         output.line(f"  {f'job {one.job}' if one.job else one.host}: {one.reason}")
 
 
-@balance.command()
+@click.command()
 @click.argument("folder", metavar="FOLDER")
 @CONFIG_FILE
 @JSON

@@ -1,0 +1,99 @@
+"""How much later a campaign ends whose tasks wait at a full cluster, until rounds have moved them.
+
+free    a campaign for gamma alone, from its submission to its end
+bound   the same one for beta and gamma: it is submitted while gamma is full, so that its tasks wait
+        at beta, in a queue that stays closed; from the moment at which gamma is free, with a round
+        of rebalancing and one of nikita every 15 s
+
+Usage: .venv/bin/python -m bench.bound [--json FILE] [--tasks N] [--task-s S]    in a lab, as root
+"""
+
+import argparse
+import json
+import sys
+import time
+from typing import Any
+
+from bench.harvest import until
+from bench.rows import Row, show
+from tests.lab.campaigns.full.test_nikita import NIKITA, QUEUE, closed_queue, filled
+from tests.lab.campaigns.runner import HOST, published, shown, start, stop, submit
+from tests.lab.configured import configured
+from tests.lab.gamma import NODES
+from tests.lab.grid import Grid
+
+TASKS, TASK_S, PAUSE_S, LIMIT_S = 16, 60.0, 15.0, 1800.0
+MOST = 1.2
+AT_BETA, AT_GAMMA = {"beta": {"queue": QUEUE}}, {"gamma": {}}
+NO_REST = r"/^\[rebalance\]/a least_wait_s = 0\nhost_rest_s = 0\njob_rest_s = 0"
+FLOODED = "$a [campaigns.beta]\\nflood_rate = 10"
+ROUND = f"gridbridge rebalance auto --apply; {NIKITA}"
+
+
+def main() -> int:
+    """Measure it; return the exit status."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--json", metavar="FILE")
+    options.add_argument("--tasks", metavar="N", type=int, default=TASKS)
+    options.add_argument("--task-s", metavar="S", type=float, default=TASK_S)
+    given = options.parse_args()
+    jdl = {
+        "name": "bound",
+        "type": "normal",
+        "walltime": "0:10",
+        "exec_file": f"sleep {given.task_s:g}",
+        "nb_jobs": given.tasks,
+    }
+    grid = Grid()
+    with configured(grid, NO_REST), configured(grid, FLOODED), closed_queue(grid):
+        stop(grid)
+        start(grid)
+        free_s, bound_s = _free(grid, jdl), _bound(grid, jdl)
+    stop(grid)
+    rows = [
+        Row(what="a campaign whose tasks waited at a full cluster", measured=bound_s,
+            unit="s to its end", limit=MOST * free_s, baseline=free_s),
+    ]  # fmt: skip
+    if given.json:
+        with open(given.json, "w", encoding="utf-8") as file:
+            json.dump({"free_s": free_s, "bound_s": bound_s}, file)
+    show(rows)
+    return 0 if all(row.is_met for row in rows) else 1
+
+
+def _free(grid: Grid, jdl: dict[str, Any]) -> float:
+    began = time.monotonic()
+    number = submit(grid, jdl | {"clusters": AT_GAMMA})
+    return until(lambda: _is_over(grid, number), LIMIT_S) - began
+
+
+def _bound(grid: Grid, jdl: dict[str, Any]) -> float:
+    with filled(grid, *NODES):
+        number = submit(grid, jdl | {"clusters": AT_BETA | AT_GAMMA})
+        until(lambda: _waiting(grid, number) == jdl["nb_jobs"], LIMIT_S)
+    began = time.monotonic()
+    while not _is_over(grid, number):
+        if time.monotonic() > began + LIMIT_S:
+            sys.exit(f"campaign {number} has not ended within {LIMIT_S:g} s")
+        due = time.monotonic() + PAUSE_S
+        print(grid.sh(HOST, ROUND, timeout_s=120), file=sys.stderr)
+        while time.monotonic() < due and not _is_over(grid, number):
+            time.sleep(0.5)
+    return time.monotonic() - began
+
+
+def _waiting(grid: Grid, number: int) -> int:
+    there = published(grid, number)["at"]
+    return sum(one["waiting"] for one in there if one["cluster"] == "beta")
+
+
+def _is_over(grid: Grid, number: int) -> bool:
+    told = published(grid, number)
+    if told["state"] == "in_treatment":
+        return False
+    assert (told["ended"], told["failed"]) == (tasks, 0), told
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""gridbridge balance: what the balancer would do, and what it looks at."""
+
+import click
+
+from gridbridge.cli.commands import Commands
+
+MODULES = {
+    "drain": "seeing.nodes",
+    "explain": "seeing.nodes",
+    "history": "seeing.nodes",
+    "keep": "seeing.nodes",
+    "plan": "balancing.planning",
+    "plot": "seeing.plot",
+    "power": "balancing.power",
+    "snapshot": "balancing.planning",
+    "status": "seeing.nodes",
+    "tag": "seeing.tag",
+}
+
+
+@click.group(cls=Commands, modules=MODULES)
+def balance() -> None:
+    """Look at the site's own cluster as one that grows and shrinks with its queue.
+
+    Nothing is changed by most of these commands; drain and keep ask the balancer to, tag is noted
+    in the cell, and power --apply switches nodes of an OAR cluster.
+
+    \b
+    Example:
+      gridbridge balance plan --max-nodes 20
+    """
