@@ -10,7 +10,7 @@ from dataclasses import replace
 from gridbridge.decisions.campaigns.ending.outcomes import outcome_of, outcome_of_wiped
 from gridbridge.decisions.campaigns.failures.disputed import given_up
 from gridbridge.decisions.wrapper import true_status
-from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, CampaignState, Outcome
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.wiping import Mark
 from gridbridge.model.job import JobEnd, KilledFor
@@ -42,8 +42,7 @@ class Judge:
 
         Where the owner has given disputed ones up, they count as seen by nobody.
         """
-        campaign = self._campaigns.get(array.campaign)
-        if campaign and campaign.state is CampaignState.CANCELLED:
+        if self._is_cancelled(array):
             ends = {place: end for place, end in ends.items() if end}
         if (array.campaign, array.cluster) in self._given_up:
             ends = {place: end or UNSEEN for place, end in ends.items()}
@@ -70,7 +69,21 @@ class Judge:
         kept = still_known(self.late(missing, ends), lives, is_listed)
         left = {one: missed_s for one, missed_s in missing.items() if one not in kept}
         marks = self._marks.get((array.campaign, array.number), NO_MARKS)
-        return ended(left, ends, wish.walltime_s if wish else 0, self._forgotten_s, marks)
+        found = ended(left, ends, wish.walltime_s if wish else 0, self._forgotten_s, marks)
+        return tuple(map(cancelled, found)) if self._is_cancelled(array) else found
+
+    def _is_cancelled(self, array: Array) -> bool:
+        campaign = self._campaigns.get(array.campaign)
+        return campaign is not None and campaign.state is CampaignState.CANCELLED
+
+
+def cancelled(attempt: Attempt) -> Attempt:
+    """Return an attempt of a cancelled campaign: the signal that ended it is its cancellation.
+
+    OAR tells that somebody deleted a job, Grid Engine the signal alone.
+    """
+    is_killed = attempt.outcome is Outcome.SIGNAL
+    return replace(attempt, outcome=Outcome.CANCELLED) if is_killed else attempt
 
 
 def disputed_of(missing: Iterable[Attempt], ends: Ends) -> tuple[Attempt, ...]:

@@ -1,18 +1,31 @@
 """A task has ended once its cluster tells so, or has forgotten it for long."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from gridbridge.decisions.campaigns.ending.judge import (
     FORGOTTEN,
+    Judge,
     ended,
     forgotten,
     still_known,
 )
 from gridbridge.decisions.campaigns.ending.portions import portions
-from gridbridge.model.campaigns.campaign import Attempt, Outcome
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    CampaignState,
+    Outcome,
+)
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.plan import Again, Plan
 from gridbridge.model.campaigns.wiping import Mark, WipedFor
 from gridbridge.model.job import JobEnd, KilledFor
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def attempt(place: int) -> Attempt:
@@ -52,6 +65,39 @@ def test_what_nikita_deleted_is_not_its_owners_deletion(
     found = ended({attempt(1): 99.0}, {1: end}, 600, 60.0, {1: Mark(wiped_for=wiped_for)})
 
     assert [one.outcome for one in found] == [outcome]
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome"),
+    [(CampaignState.CANCELLED, Outcome.CANCELLED), (CampaignState.IN_TREATMENT, Outcome.SIGNAL)],
+)
+def test_a_signal_that_ends_a_cancelled_campaigns_task_is_its_cancellation(
+    state: CampaignState, outcome: Outcome
+) -> None:
+    """What ended by itself ended so."""
+    campaign = Campaign(
+        number=1,
+        uid=1000,
+        owner="alice",
+        state=state,
+        submitted_at=NOON,
+        tasks=3,
+        digest="",
+        jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")}),
+    )
+    array = Array(
+        campaign=1,
+        number=1,
+        cluster="beta",
+        state=ArrayState.RELEASED,
+        size=3,
+        intended_at=NOON,
+    )
+    ends = {1: JobEnd(signal=9), 2: JobEnd(exit_status=0), 3: JobEnd(exit_status=3)}
+    missing = {attempt(place): 0.0 for place in ends}
+    found = Judge([campaign], (), {}, 60.0).ended(array, missing, ends, None, is_listed=False)
+
+    assert [one.outcome for one in found] == [outcome, Outcome.SUCCESS, Outcome.PROGRAM_ERROR]
 
 
 def test_a_status_that_the_wrapper_changed_is_kept_as_it_was() -> None:
