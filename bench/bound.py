@@ -17,7 +17,7 @@ from typing import Any
 from bench.harvest import until
 from bench.rows import Row, show
 from tests.lab.campaigns.full.test_nikita import NIKITA, QUEUE, closed_queue, filled
-from tests.lab.campaigns.runner import HOST, published, shown, start, stop, submit
+from tests.lab.campaigns.runner import HOST, published, start, stop, submit
 from tests.lab.configured import configured
 from tests.lab.gamma import NODES
 from tests.lab.grid import Grid
@@ -91,7 +91,7 @@ def _is_over(grid: Grid, number: int) -> bool:
     told = published(grid, number)
     if told["state"] == "in_treatment":
         return False
-    assert (told["ended"], told["failed"]) == (tasks, 0), told
+    assert (told["ended"], told["failed"]) == (told["tasks"], 0), told
     return True
 
 

@@ -52,6 +52,14 @@ class NoCapacity(GridbridgeError):
     """A provider has no machine of the wanted kind left; another pool may have one."""
 
 
+class StillThere(GridbridgeError):
+    """Tasks of jobs are on a host that is gone, and only somebody's hand ends them."""
+
+    def __init__(self, host: str, jobs: tuple[int, ...]) -> None:
+        named = " ".join(map(str, jobs))
+        super().__init__(f"{host} is gone with tasks of {named}: `qdel -f {named}` ends them")
+
+
 class NotGranted(GridbridgeError):
     """A provider did not do it, or nobody knows whether it did: the same may work later."""
 

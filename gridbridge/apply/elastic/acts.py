@@ -4,6 +4,7 @@ Each act may be repeated, after a kill too: what is done already is left as it i
 by any of them but best-effort ones: a node is taken out only when it is closed and still idle.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,6 +19,8 @@ from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, Owned
 from gridbridge.model.elastic.sections import Pool
 from gridbridge.providers.protocol import Provider
+
+_log = logging.getLogger(__name__)
 
 LOST = (Cause.VANISHED, Cause.SILENT)  # its own daemon does not answer
 
@@ -72,7 +75,8 @@ class Acts:
             step = self.membership.join(self._joining(node))
         except NotAdmitted:
             return self._as(node, NodeState.REMOVING, Cause.WRONG_HOST_KEY)
-        except NotReached:
+        except NotReached as error:
+            _log.info("event=not_reached node=%s why=%r", node.name, str(error))
             return node
         if step is JoinStep.JOINED:
             ready = self._as(node, NodeState.READY)

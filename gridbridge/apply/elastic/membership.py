@@ -17,7 +17,7 @@ from gridbridge.batch.gridengine.membership import hosts
 from gridbridge.batch.gridengine.standby import moving
 from gridbridge.batch.oar import nodes
 from gridbridge.batch.root import as_root
-from gridbridge.errors import CommandFailed
+from gridbridge.errors import CommandFailed, StillThere
 from gridbridge.model.cluster import Kind
 from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, LeaveStep
 from gridbridge.model.places import AS_ROOT
@@ -50,10 +50,16 @@ class GridEngineMembership:
             self.close(node.name)
             self.preparing.start(node)
             return JoinStep.ADMITTED
-        for queue in node.queues:
+        for queue in node.queues or self._joined(node.name):
             hosts.set_slots(self.cell, node.name, queue, node.slots)
         self.open(node.name)
         return JoinStep.JOINED
+
+    def _joined(self, host: str) -> tuple[str, ...]:
+        """Return the queues that a host is in by its groups, without best-effort ones."""
+        return tuple(
+            one.queue for one in hosts.instances(self.cell, host) if not one.is_best_effort
+        )
 
     def close(self, host: str) -> None:
         """Have nothing more start on a host; one that the cell does not know is closed."""
@@ -86,7 +92,8 @@ class GridEngineMembership:
     def leave(self, host: str, *, is_dead: bool) -> LeaveStep:
         """Take a closed host out of its cell, and its name out of files.
 
-        While something is left there, its daemon has to go on: it tells of the ends of tasks.
+        While something is left there, its daemon has to go on: it tells of the ends of tasks. Of a
+        dead host StillThere names the jobs that Grid Engine does not put back.
         """
         if self._is_emptied(host, is_dead=is_dead):
             hosts.leave_queues(self.cell, host)
@@ -108,6 +115,8 @@ class GridEngineMembership:
                 hosts.put_back(self.cell, host, one.queue)
             elif one.is_best_effort:
                 hosts.suspend(self.cell, host, one.queue)
+        if is_dead and (jobs := sorted({job for one in used for job in one.jobs})):
+            raise StillThere(host, tuple(jobs))
         return not used
 
     def _name(self, node: Joining) -> None:

@@ -33,6 +33,7 @@ SENTENCES = {
     Verdict.OVER_QUOTA: "{tasks}{since}, {fit}, and the quota of pools is used up",
     Verdict.OVER_BUDGET: "{tasks}{since}, {fit}, and another node would be over the budget",
     Verdict.ENOUGH_BOOTING: "{tasks}{since}, {fit}, and no more nodes may be on their way",
+    Verdict.NO_SUCH_PLACE: "{tasks}{since}, {fit}, and pools name unknown queues or host groups",
     Verdict.NO_NODE: "{tasks}{since}, {fit}, and no new node could run the others",
 }
 

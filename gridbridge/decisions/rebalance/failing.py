@@ -48,13 +48,21 @@ def leave(draft: Draft, host: Host) -> str:
     else:
         _move_off(draft, host, tasks, is_full=is_full)
     moves = draft.moves[before:]
-    what = "is full" if is_full else "is lost" if is_lost else "is drained"
     left = len(tasks) - len({(move.job, move.number) for move in moves}) - lost
     words = [told(moves, "nothing is moved"), _room(board, host)]
     words += [f"{under_way} are on their way already"] if under_way else []
     words += [f"{lost} can't be saved"] if lost else []
     words += [f"{left} are left"] if left > 0 else []
-    return f"{host.name} {what}: {'; '.join(words)}"
+    return f"{host.name} {_what(host, is_lost=is_lost, is_full=is_full)}: {'; '.join(words)}"
+
+
+def _what(host: Host, *, is_lost: bool, is_full: bool) -> str:
+    """Say what is the matter with a host; one that nothing is wrong with is to be given up."""
+    if is_full:
+        return "is full"
+    if is_lost:
+        return "is lost"
+    return "is drained" if host.state == HostState.DRAIN else "is given up"
 
 
 def _why_not(board: Board, host: Host, *, is_lost: bool, is_full: bool) -> str:

@@ -36,6 +36,8 @@ def task_reason(board: Board, task: Task, *, is_asked: bool) -> str:
         return "its job does not exist"
     if task.state != TaskState.WAITING:
         return waiting_reason(task)
+    if job.spare and not is_asked:
+        return "it has more replicas than are wished for"
     if not job.is_autobalanced and not is_asked:
         return "its owner wants it to stay"
     return ""

@@ -76,6 +76,7 @@ class Verdict(Enum):
     OVER_BUDGET = "over budget"
     ENOUGH_BOOTING = "enough booting"
     NO_NODE = "no node"
+    NO_SUCH_PLACE = "no such place"
     SPARE = "spare"
 
 

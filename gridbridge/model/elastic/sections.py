@@ -228,7 +228,9 @@ class Pool:
     host_key: str = setting(
         "", "the host key of an image that has its own; empty: it is learnt", form=HOST_KEY
     )
-    slots: int = setting(1, "the slots of a node in each of its queues", "slots", 1, 100000)
+    slots: int = setting(
+        1, "the slots of a node in each of its queues, but best-effort ones", "slots", 1, 100000
+    )
     resources: Asks = setting(
         Asks(), "what else a node has: consumables, and values such as arch", form=ASKED
     )

@@ -11,7 +11,7 @@ from datetime import datetime
 from gridbridge.errors import StateError
 from gridbridge.model.decision import Decision
 from gridbridge.model.elastic.explained import Overview
-from gridbridge.model.elastic.nodes import is_same_host
+from gridbridge.model.elastic.nodes import NodeState, is_same_host
 from gridbridge.model.elastic.owned import Owned
 from gridbridge.model.places import BALANCE_STATE
 from gridbridge.services.elastic.journalled import PROGRAM
@@ -21,6 +21,7 @@ from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 
 ACCOUNT = "gridbridge-admin"
+ON_ITS_WAY_OUT = (NodeState.REMOVING, NodeState.GONE)
 MOST_LOOKED_AT = 10_000  # decisions: other programs have no state file in common with this one
 
 
@@ -38,15 +39,18 @@ def overview(now: datetime, path: str = BALANCE_STATE) -> Overview:
 
 
 def ask(host: str, wish: str, path: str = BALANCE_STATE) -> Owned:
-    """Have the next round drain, keep or free a node; StateError if it is none of the balancer's.
+    """Have the next round drain, keep or free a node.
 
-    A request replaces the one before.
+    StateError if it is none of the balancer's, or is on its way out. A request replaces the one
+    before.
     """
     with _opened(path, is_unchanged=False) as database:
         memory = Memory(database)
         found = next((one for one in memory.nodes.all() if is_same_host(one.name, host)), None)
         if found is None:
             raise StateError(f"{host}: no node of the balancer's; gridbridge balance status")
+        if found.state in ON_ITS_WAY_OUT:
+            raise StateError(f"{found.name}: it is being removed, which nobody can stop by now")
         memory.ask(found.name, wish)
         return found
 

@@ -117,7 +117,8 @@ def explain(
 
 
 def _of_job(job: int, seen: Situation, told: Told) -> Explained:
-    refused = next((one.reason for one in told.refused if one.job == job), "")
+    of_job = (one.reason for one in told.refused if one.job == job and not one.host)
+    refused = next(of_job, "")
     waits = any(job in one.jobs for one in seen.cell.waiting)
     reason = refused or (
         "it counts as demand" if waits else "it does not wait: it runs, has ended, or never was"

@@ -35,6 +35,7 @@ LAYOUT = Layout(
             Resource(name="exclusive", relation=Relation.EXCLUSIVE, counted=Counted.BY_SLOT),
             Resource(name="arch", relation=Relation.EQUAL),
             Resource(name="h_rt"),
+            Resource(name="hostname", relation=Relation.EQUAL),
             Resource(name="remote", relation=Relation.EQUAL),
         )
     },
@@ -47,7 +48,12 @@ LAYOUT = Layout(
             Environment(name="pairs", spread=Spread.FIXED, per_host=2, slots=999),
         )
     },
-    groups={"@allhosts": frozenset(("n1", "n2")), "@big": frozenset(("n2",))},
+    groups={
+        "@allhosts": frozenset(("n1", "n2")),
+        "@big": frozenset(("n2",)),
+        "@htc": frozenset(),
+        "@hpc": frozenset(),
+    },
     queues={
         "all.q": Queue(
             name="all.q",

@@ -132,6 +132,29 @@ def test_queues_may_be_several_and_of_a_host_group() -> None:
     assert (big.add, big.refused[0].cause) == (0, Refusal.NO_QUEUE)
 
 
+@pytest.mark.parametrize(
+    ("asked", "added", "fit"),
+    [
+        ("n1", 0, 0),
+        ("N1.example.org", 0, 0),
+        ("n2", 0, 1),
+        ("n1|n2", 0, 1),
+        ("n*", 0, 1),
+        ("!n2", 1, 0),
+        ("!n1&!n2", 1, 0),
+        ("*", 0, 1),
+    ],
+)
+def test_a_job_that_asks_for_hosts_fits_on_those_alone(asked: str, added: int, fit: int) -> None:
+    """Nobody knows a new node's name: it is none of those that are asked for."""
+    seen = cell(*full("n1"), instance("n2"), wait=[waiting(1, hostname=asked)])
+    found = plan(seen)
+
+    assert (found.add, found.figures.fit) == (added, fit)
+    causes = [one.cause for one in found.refused if one.job == 7]
+    assert causes == ([] if added or fit else [Refusal.NO_VALUE])
+
+
 def test_a_pool_that_joins_the_host_group_is_chosen() -> None:
     pools = {"big": Pool(slots=4, hostgroups="@allhosts @big"), "all": Pool(slots=4)}
     found = plan(cell(*full("n1"), wait=[waiting(1, queues=("all.q@@big",))]), pools)
@@ -199,6 +222,16 @@ def test_limits_and_budgets_hold(
     found = plan(seen, pools, most, **demand)
 
     assert (expected, verdict) == (found.add, found.verdict)
+
+
+@pytest.mark.parametrize(
+    ("queues", "hostgroups"), [("", "@nogroup"), ("no.q", "@allhosts"), ("all.q no.q", "@big")]
+)
+def test_a_pool_whose_nodes_could_not_join_gives_none(queues: str, hostgroups: str) -> None:
+    pools = {"p": Pool(slots=4, queues=queues, hostgroups=hostgroups)}
+    found = plan(cell(*full(MASTER), wait=[waiting(1)]), pools)
+
+    assert (found.add, found.verdict) == (0, Verdict.NO_SUCH_PLACE)
 
 
 @pytest.mark.parametrize(

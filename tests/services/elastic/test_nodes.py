@@ -2,12 +2,14 @@
 
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from gridbridge.errors import StateError
+from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.services.elastic import nodes
 from gridbridge.services.elastic.memory import Memory
@@ -129,6 +131,16 @@ def test_a_drained_node_that_is_to_be_kept_is_opened_again(world: World) -> None
 
     assert {"alpha-n10": "ready"} == world.nodes()
     assert world.cell.hosts["alpha-n10"].is_open
+
+
+@pytest.mark.parametrize("wish", ["drain", "keep"])
+def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(world: World, wish: str) -> None:
+    kept = Memory(world.database()).nodes
+    (one,) = kept.all()
+    kept.replace([replace(one, state=NodeState.REMOVING)])
+
+    with pytest.raises(StateError, match="it is being removed"):
+        nodes.ask(one.name, wish, place(world))
 
 
 def test_a_host_that_is_no_node_is_refused(world: World) -> None:

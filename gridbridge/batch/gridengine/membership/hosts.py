@@ -45,6 +45,7 @@ class Instance:
     is_used: bool  # by any job: running, starting or suspended, or it has reserved slots
     is_disabled: bool
     is_best_effort: bool = False
+    jobs: tuple[int, ...] = ()  # whose tasks are there
 
 
 def instances_on(cell: Cell, host: str) -> Argv:
@@ -71,6 +72,7 @@ def _instance(one: "etree._Element") -> Instance:
         is_used=any(taken) or one.find("job_list") is not None,
         is_disabled=DISABLED in (one.findtext("state") or ""),
         is_best_effort=values.get(BEST_EFFORT) in TRUE,
+        jobs=tuple(int(each.text or 0) for each in one.iterfind("job_list/JB_job_number")),
     )
 
 

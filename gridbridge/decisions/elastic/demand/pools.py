@@ -78,6 +78,8 @@ def _offer(
     for one in own:
         groups[one.group] = groups.get(one.group, 0) + 1
     most, hindrance = _most(name, pool, own, seen, demand)
+    if not _has_place(pool, ground.layout):
+        most, hindrance = 0, Verdict.NO_SUCH_PLACE
     return Offer(
         name=name,
         pool=pool,
@@ -101,6 +103,14 @@ def _most(
         return 0, Verdict.POOL_FULL
     allowed = pool.quota // pool.slots - len(own) if pool.quota else UNLIMITED
     return (min(most, allowed), None) if allowed > 0 else (0, Verdict.OVER_QUOTA)
+
+
+def _has_place(pool: Pool, layout: Layout) -> bool:
+    """Say whether the cell has the queues and host groups that a pool's nodes join."""
+    if not layout.queues:
+        return True  # nobody knows
+    named = (*pool.queues.split(), *pool.hostgroups.split())
+    return layout.queues.keys() | layout.groups.keys() >= {*named}
 
 
 def is_left_out(failed: datetime, now: datetime, retry_s: float) -> bool:

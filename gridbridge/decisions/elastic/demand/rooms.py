@@ -8,6 +8,8 @@ from typing import TypeAlias
 from gridbridge.decisions.elastic.demand.needs import Need, Wanted, is_met, number
 from gridbridge.model.elastic.layout import Layout
 
+HOSTNAME = "hostname"  # by which a job asks for hosts (complex(5)); no host tells it of itself
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
@@ -25,7 +27,7 @@ class Room:
     parts: tuple[Part, ...]
     amounts: tuple[tuple[str, float], ...] = ()  # of consumables
     values: tuple[tuple[str, str], ...] = ()
-    tags: frozenset[str] = frozenset()  # the host parts of queues asked for, as @@big, that fit it
+    tags: frozenset[str] = frozenset()  # what fits it of what is asked for: @@big, hostname=n1|n2
     group: str = ""  # in which parallel tasks stay
     is_empty: bool = True
     is_told: bool = False  # what is not among its consumables it does not have
@@ -83,6 +85,8 @@ def lacks(name: str, room: Room, ground: Ground) -> bool:
 
 def _has_value(wanted: Wanted, room: Room, ground: Ground) -> bool:
     """Say whether a host has a value, as far as is known: a new one is as those that are there."""
+    if wanted.name == HOSTNAME:
+        return f"{HOSTNAME}={wanted.value}" in room.tags
     has = next((text for name, text in room.values if name == wanted.name), None)
     if has is not None:
         return is_met(wanted, has)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from gridbridge.decisions.elastic.demand.rooms import (
+    HOSTNAME,
     Block,
     Blocks,
     Ground,
@@ -20,7 +21,7 @@ from gridbridge.model.elastic.nodes import Node, Nodes, NodeState, is_same_host
 from gridbridge.model.elastic.plan import Situation
 
 LEAVING = (NodeState.DRAINING, NodeState.REMOVING)
-AT = "@"
+AT, ASKED = "@", f"{HOSTNAME}="
 
 
 def ground_of(seen: Situation, queue: str) -> Ground:
@@ -38,8 +39,12 @@ def ground_of(seen: Situation, queue: str) -> Ground:
 
 
 def patterns_of(shapes: Iterable[Shape]) -> frozenset[str]:
-    """Return the host parts of the queues that are asked for."""
-    return frozenset(one.partition(AT)[2] for shape in shapes for one in shape.queues if AT in one)
+    """Return the host parts of the queues that are asked for, and the hosts that are."""
+    every = tuple(shapes)
+    queues = (one.partition(AT)[2] for shape in every for one in shape.queues if AT in one)
+    asked = (pair for shape in every for pair in shape.requests)
+    hosts = (f"{ASKED}{text}" for name, text in asked if name in (HOSTNAME, HOSTNAME[0]))
+    return frozenset((*queues, *hosts))
 
 
 def instances_of(seen: Situation) -> dict[str, list[Instance]]:
@@ -149,9 +154,30 @@ def environments_of(
 
 
 def tags_of(host: str, groups: Iterable[str], patterns: frozenset[str]) -> frozenset[str]:
-    """Return which host parts of queues fit a host: `n1`, `n*`, or `@big` for a host group."""
-    names = [host, host.partition(".")[0], *groups]
-    return frozenset(one for one in patterns if any(fnmatchcase(name, one) for name in names))
+    """Return which patterns fit a host: `n1`, `n*`, `@big` for a host group, or `hostname=n1|n2`.
+
+    Nobody knows the name of a new host, which is empty.
+    """
+    names = (host, host.partition(".")[0])
+    return frozenset(one for one in patterns if _fits(one, names, groups))
+
+
+def _fits(pattern: str, names: Iterable[str], groups: Iterable[str]) -> bool:
+    if pattern.startswith(ASKED):
+        return is_named(pattern.removeprefix(ASKED), names)
+    return any(fnmatchcase(name, pattern) for name in (*names, *groups))
+
+
+def is_named(expression: str, names: Iterable[str]) -> bool:
+    """Say whether `-l hostname` may mean a host: `n1`, `n*|m1`, `!n1&!n2` (sge_types(1))."""
+    known = tuple(name.lower() for name in names)
+
+    def holds(one: str) -> bool:
+        wanted = one.removeprefix("!")
+        return any(fnmatchcase(name, wanted) for name in known) == (wanted == one)
+
+    ways = expression.lower().replace("(", "").replace(")", "").split("|")
+    return any(all(holds(one.strip()) for one in way.split("&")) for way in ways)
 
 
 def usual_room(seen: Situation, ground: Ground, patterns: frozenset[str]) -> Room | None:

@@ -237,8 +237,10 @@ def test_with_two_local_queues_a_job_of_either_displaces_all_of_its_host(site: G
     site.sh(HOST, f"{SETUP} --apply")
 
 
-# A task notes that it began, waits until the tests let it go, and notes that it has ended.
-RUN = """sh -c 'echo "began $1 $CIGRI_CLUSTER" >>notes
+# A task notes that it began and its checkpoint signals, waits until the tests let it go, and notes
+# that it has ended.
+RUN = """sh -c 'trap "echo saved $1 $CIGRI_CLUSTER >>notes" USR2
+echo "began $1 $CIGRI_CLUSTER" >>notes
 while ! [ -e go ]; do sleep 0.2; done
 echo "ended $1 $CIGRI_CLUSTER" >>notes' sh"""
 LEFT = "sh -c 'while ! [ -e removed ]; do sleep 0.2; done'"
@@ -327,6 +329,8 @@ def test_displaced_tasks_run_again_and_each_succeeds_once(
     ended = Counter(task for what, task, _ in notes(site) if what == "ended")
     assert {str(task): 1 for task in range(12)} == ended
     assert 12 == outcomes(site, waysides)["success"]
+    saved = Counter(cluster for what, _, cluster in notes(site) if what == "saved")
+    assert saved["beta"] >= 2, "tasks that made way got no checkpoint signal"
     site.until_none(lambda: arrays_at_gamma(site), "the arrays' files to be gone")
 
 
