@@ -16,6 +16,11 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else UNPRINTABLE for letter in text)
 
 
+def count(number: int, one: str, more: str = "") -> str:
+    """Return a number with its noun: 1 slot, 2 slots."""
+    return f"{number} {one if number == 1 else more or one + 's'}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterReport:
     """A cluster: whether it answers, and what it has."""

@@ -2,6 +2,7 @@
 
 from gridbridge.cli import output
 from gridbridge.cli.grid import patience
+from gridbridge.model.report import count
 from gridbridge.services.tools import (
     campaign_check,
     campaign_sources,
@@ -30,9 +31,9 @@ def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> N
         raise Refused(f"no campaign {number}") from error
     campaign_check.require_as_it_is(said)
     if is_check:
-        output.line(f"campaign {number}: {len(new)} tasks more, nothing is stored")
+        output.line(f"campaign {number}: {count(len(new), 'task')} more, nothing is stored")
         return
     with patience.told("gridsub"):
         campaigns.add(number, new)
-    output.line(f"{len(new)} tasks successfully added")
+    output.line(f"{count(len(new), 'task')} successfully added")
     output.line(f"CAMPAIGN_ID={number}")

@@ -3,7 +3,7 @@
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED
 from gridbridge.config.brought.jdl import Said
-from gridbridge.model.report import printable
+from gridbridge.model.report import count, printable
 from gridbridge.services.tools import campaign_check
 from gridbridge.services.tools.campaign_check import There
 
@@ -20,7 +20,7 @@ def check(said: Said) -> int:
         output.complain(f"gridsub: {printable(told.refusal)}")
         return REFUSED
     found = campaign_check.check(said, told)
-    output.line(f"{printable(told.jdl.name)}: {found.tasks} tasks, nothing is stored")
+    output.line(f"{printable(told.jdl.name)}: {count(found.tasks, 'task')}, nothing is stored")
     for there in found.there:
         output.line(_sentence(there))
     left = found.tasks - sum(there.tasks for there in found.there)
@@ -28,17 +28,21 @@ def check(said: Said) -> int:
         fits_nowhere = all(there.lacks for there in found.there)
         output.line(f"{left} would wait {NOWHERE if fits_nowhere else 'for free slots'}")
     if found.before:
-        output.line(f"{found.before} tasks of campaigns before it wait as well, and go first")
+        before = count(found.before, "task")
+        verbs = "waits as well, and goes" if found.before == 1 else "wait as well, and go"
+        output.line(f"{before} of campaigns before it {verbs} first")
     return 0
 
 
 def _sentence(there: There) -> str:
     if there.lacks:
         wanted, has = there.lacks
-        return f"{there.cluster}: a task needs {wanted} slots, and it has {has}: none goes there"
+        needs = f"a task needs {count(wanted, 'slot')}, and it has {has}"
+        return f"{there.cluster}: {needs}: none goes there"
     if there.is_drained or there.is_stressed:
         state = "drained" if there.is_drained else "under stress"
         return f"{there.cluster}: it is {state}: nothing goes there until that ends"
     if there.free_slots is None:
         return f"{there.cluster}: nobody knows its free slots yet"
-    return f"{there.cluster}: {there.free_slots} free slots, {there.tasks} tasks would go there now"
+    free, tasks = count(there.free_slots, "free slot"), count(there.tasks, "task")
+    return f"{there.cluster}: {free}, {tasks} would go there now"

@@ -9,6 +9,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, onward
 from gridbridge.cli.options import FOLDER
+from gridbridge.model.report import count
 from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.state.campaign_files import NotTheirs
 
@@ -46,14 +47,14 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
         output.complain(f"gridfetch: {error}")
         return REFUSED
     for each in done:
-        output.line(f"{each.cluster}: {each.files} files")
+        output.line(f"{each.cluster}: {count(each.files, 'file')}")
         if each.problem:
             output.complain(f"gridfetch: {each.cluster}: {each.problem}")
     if not to:
         output.line(f"they are in campaign.{number}")
-    for cluster, count in sorted(Counter(one.cluster for one in ended if one.is_suspect).items()):
+    for cluster, tasks in sorted(Counter(one.cluster for one in ended if one.is_suspect).items()):
         output.complain(
-            f"gridfetch: {cluster} is a sink: look at the results of its {count} tasks"
+            f"gridfetch: {cluster} is a sink: look at the results of its {count(tasks, 'task')}"
             f" (gridstat {number} -f marks them; if they are right: gridevents -c {number} -f)"
         )
     return REFUSED if any(each.problem for each in done) else 0

@@ -10,7 +10,7 @@ from gridbridge.cli import output
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownErrors
 from gridbridge.model.campaigns.task import SENT, ShownTask
-from gridbridge.model.report import printable
+from gridbridge.model.report import count, printable
 
 HEAD = "Campaign id Name                User             Submission time     S  Progress"
 ROW = "{:<11d} {:<19} {:<16} {:<19} {} {:d}/{:d} ({:d}%)"
@@ -42,7 +42,7 @@ def row(one: ShownCampaign) -> str:
 def forecast(one: ShownCampaign) -> str:
     """Say when a campaign will have ended, and with which probability; unknown is never now."""
     if not one.state.is_alive:
-        return f"{one.failed} of {one.ended} tasks that ended failed"
+        return f"{one.failed} of {count(one.ended, 'task')} that ended failed"
     moments = (
         "unknown" if at is None else at.astimezone().strftime(MOMENT)
         for at in (one.p50_at, one.p90_at)

@@ -7,6 +7,7 @@ from gridbridge.cli import output
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.places import PUBLISHED
+from gridbridge.model.report import count
 from gridbridge.services.tools import campaign_tasks
 from gridbridge.shell.retry import until
 
@@ -34,7 +35,8 @@ def wait(number: int, folder: str = PUBLISHED, pause: Callable[[float], None] = 
 
 def _told(one: ShownCampaign) -> int:
     failed = f", {one.failed} of them failed" if one.failed else ""
-    told = f"campaign {one.number} is {one.state}: {one.ended} of {one.tasks} tasks ended{failed}"
+    tasks = count(one.tasks, "task")
+    told = f"campaign {one.number} is {one.state}: {one.ended} of {tasks} ended{failed}"
     is_good = one.state is CampaignState.TERMINATED and not one.failed and one.ended == one.tasks
     if not is_good:
         output.complain(told)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer.causes import blame
-from gridbridge.model.report import ClusterReport, QueueReport
+from gridbridge.model.report import ClusterReport, QueueReport, count
 from gridbridge.model.shown import Shown, ShownCluster, ShownQueue, ShownRoute
 from gridbridge.model.states import QueueFact
 
@@ -33,11 +33,6 @@ def age(passed: timedelta) -> str:
     if hours < 2:
         return f"{minutes} min"
     return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
-
-
-def count(number: int, one: str, more: str = "") -> str:
-    """Return a number with its noun: 1 slot, 2 slots."""
-    return f"{number} {one if number == 1 else more or one + 's'}"
 
 
 def alarm(shown: Shown, now: datetime) -> str:

@@ -11,12 +11,13 @@ from gridbridge.model.campaigns.reasons import Cause, Order, Reason, ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.places import PUBLISHED
+from gridbridge.model.report import count
 from gridbridge.services.tools import campaign_events, campaign_tasks
 from gridbridge.state import campaigns_shown
 
 NOT_BEGUN = (Outcome.WIPED, Outcome.MOVED)  # such an attempt has printed nothing
 SENTENCES = {
-    Cause.SENT: "{sent} of its tasks were sent there; {free_slots} slots were free{ratio}",
+    Cause.SENT: "{sent_there}; {were_free}{ratio}",
     Cause.NO_ANSWER: "it did not answer{since}; nothing is sent there until it does",
     Cause.DROPPED: "gridbridge.toml has it no more; nothing is sent there",
     Cause.CLOSED: "it is closed to it by {code}{what}; {cure}",
@@ -24,13 +25,13 @@ SENTENCES = {
     Cause.DRAINED: "it is drained (gridbridge status says why): it gets nothing until that ends",
     Cause.STRESSED: "{stressed}; nothing is sent there until that is below {stress_limit:g}",
     Cause.TRIED: "it has had its task: a test sends one to each cluster",
-    Cause.MAX_JOBS: "{listed} of its tasks are there, and max_jobs is {max_jobs}; one has to end",
+    Cause.MAX_JOBS: "{listed_there}, and max_jobs is {max_jobs}; one has to end",
     Cause.MAX_ARRAYS: (
         "as many arrays are there as it takes from one person or from all (max_u_jobs, max_jobs);"
         " one has to end"
     ),
     Cause.TOO_LARGE: (
-        "a task needs {slots} slots, and all of the cluster has {all_slots}: none can start there;"
+        "a task needs {slots_each}, and all of the cluster has {all_slots}: none can start there;"
         " ask for fewer"
     ),
     Cause.KEPT_OFF: (
@@ -39,19 +40,16 @@ SENTENCES = {
         " walltime there (griddel -j CAMPAIGN.TASK gives one up)"
     ),
     Cause.FULL: (
-        "{free_slots} slots were free, and a task needs {slots}; a job has to end there"
-        " ({waiting_there} tasks of campaigns wait there, {may_wait} more may)"
+        "{were_free}, and a task needs {slots}; a job has to end there"
+        " ({others_wait}, {may_wait} more may)"
     ),
     Cause.WAITING_THERE: (
-        "{free_slots} slots were free, for which {waiting_there} tasks of campaigns wait there"
+        "{were_free}, for which {others_wait}"
         " ({waiting} of its own); when those have started, it is its turn"
     ),
-    Cause.JOB_RATIO: (
-        "{free_slots} slots were free{ratio}, so {waiting} tasks that wait there are enough;"
-        " when they start, it rises"
-    ),
+    Cause.JOB_RATIO: ("{were_free}{ratio}, so {enough}; when they start, it rises"),
     Cause.ELSEWHERE: "all of its tasks that could be sent went to other clusters",
-    Cause.OTHERS_FIRST: "{free_slots} slots were free, which {others}",
+    Cause.OTHERS_FIRST: "{were_free}, which {others}",
 }
 ORDERS = {
     Order.TEST: "went to {before}: tests go first; when they have their tasks, it is its turn",
@@ -102,8 +100,10 @@ def why(asked: str, folder: str = PUBLISHED) -> Told | None:
 
 def _of_campaign(one: ShownCampaign, folder: str) -> Told:
     sent = max(0, one.tasks - one.ended - one.waiting) if one.state.is_alive else 0
-    there = f"{sent} are at clusters or on their way there, " if sent else ""
-    head = f"{one.ended} of {one.tasks} tasks ended, {there}{one.waiting} wait to be sent"
+    are = count(sent, "is at a cluster or on its way", "are at clusters or on their way")
+    there = f"{are} there, " if sent else ""
+    wait = count(one.waiting, "waits to be sent", "wait to be sent")
+    head = f"{one.ended} of {count(one.tasks, 'task')} ended, {there}{wait}"
     told = _told(one, None, head, folder, does_wait=bool(one.waiting))
     return replace(told, sentences=(*told.sentences, *_of_failed(one, folder)))
 
@@ -121,7 +121,7 @@ def _of_failed(one: ShownCampaign, folder: str) -> Iterator[str]:
         for each in campaign_events.seen(folder)
     )
     if one.failed and (is_open or one.state is CampaignState.TERMINATED):
-        whose = "1 task" if one.failed == 1 else f"{one.failed} tasks"
+        whose = count(one.failed, "task")
         again = (
             f"gridevents -c {one.number} -r has them tried again"
             if is_open
@@ -190,7 +190,24 @@ def _numbers(one: Reason, events: tuple[Event, ...]) -> dict[str, object]:
     )
     what = f", event {number}" if number else ""
     told = {"since": since, "what": what, "stressed": stressed, "ratio": ratio, "cure": cure}
-    return numbers | told | {"others": _others(one)}
+    return numbers | told | _counted(one) | {"others": _others(one)}
+
+
+def _counted(one: Reason) -> dict[str, object]:
+    """Return its numbers with their nouns and verbs."""
+    of_its = "of its tasks"
+    return {
+        "sent_there": count(one.sent, f"{of_its} was sent there", f"{of_its} were sent there"),
+        "listed_there": count(one.listed, f"{of_its} is there", f"{of_its} are there"),
+        "slots_each": count(one.slots, "slot"),
+        "were_free": count(one.free_slots, "slot was free", "slots were free"),
+        "others_wait": count(
+            one.waiting_there, "task of campaigns waits there", "tasks of campaigns wait there"
+        ),
+        "enough": count(
+            one.waiting, "task that waits there is enough", "tasks that wait there are enough"
+        ),
+    }
 
 
 def _closes(event: Event, one: Reason) -> bool:

@@ -122,7 +122,7 @@ def test_a_check_counts_the_slots_that_are_free_for_such_tasks(
 
     _, lines = sub("--check", *array, "--", "run")
 
-    assert lines[2].startswith(f"beta: {free} free slots, ")
+    assert lines[2].startswith(f"beta: {free} free slot{'s' * (free > 1)}, ")
 
 
 def test_a_check_tells_where_no_task_fits(site: Path) -> None:
@@ -235,8 +235,8 @@ def test_an_unknown_cluster_of_a_jdl_is_told_with_all_else_that_is_wrong() -> No
 
     assert status == 1
     assert [one.partition(": ")[2].partition(":1: ")[2] for one in lines] == [
-        "clusters.btea: no such cluster here; alpha or beta",
-        "nb_jobs = 0: out of range; a number from 1 to 10000000",
+        "clusters.btea: there is no such cluster here; alpha or beta is right",
+        "nb_jobs = 0: out of range; a number from 1 to 10000000 is right",
     ]
 
 

@@ -40,7 +40,7 @@ REASONS = (
     Reason(campaign=8, cluster="gamma", cause=Cause.NO_ANSWER),
 )
 WAITS = [
-    "  beta: 1 slots were free, and a task needs 2; a job has to end there"
+    "  beta: 1 slot was free, and a task needs 2; a job has to end there"
     " (0 tasks of campaigns wait there, 0 more may)",
     "  gamma: it did not answer; nothing is sent there until it does",
 ]
@@ -247,7 +247,7 @@ SILENT = replace(
         ({"cause": Cause.STRESSED, "stress_limit": 0.8}, "does not tell how stressed it is"),
         (
             {"cause": Cause.JOB_RATIO, "free_slots": 4, "job_ratio": 0.25, "waiting": 1},
-            "4 slots were free, and its job ratio is 0.25, so 1 tasks that wait there are enough",
+            "4 slots were free, and its job ratio is 0.25, so 1 task that waits there is enough",
         ),
         (
             {"cause": Cause.OTHERS_FIRST, "free_slots": 4, "order": Order.PRIORITY}
@@ -301,3 +301,25 @@ def test_a_task_tells_of_its_copies_and_why_they_were_made(published: Path) -> N
         "that is a copy: when it was made, the task had run longer than 95 s",
         "another attempt of it was at beta, and decided nothing (attempt 1)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("number", "sentence"),
+    [
+        (1, "  beta: 1 of its tasks was sent there; 1 slot was free"),
+        (2, "  beta: 2 of its tasks were sent there; 2 slots were free"),
+    ],
+)
+def test_one_is_told_as_one(tmp_path: Path, number: int, sentence: str) -> None:
+    """And two as two."""
+    one = replace(SWEEP, tasks=number, ended=0, failed=0, waiting=number)
+    known = {"cause": Cause.SENT, "sent": number, "free_slots": number}
+    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(one,)), str(tmp_path))
+    reason = Reason(campaign=7, cluster="beta", **known)  # type: ignore[arg-type]
+    campaigns_shown.put(ShownCycle(at=NOON, reasons=(reason,)), str(tmp_path))
+
+    lines = why(tmp_path, "7").output.splitlines()
+
+    assert sentence in lines
+    ended = "task ended, 1 waits" if number == 1 else "tasks ended, 2 wait"
+    assert any(f"0 of {number} {ended} to be sent" in line for line in lines)

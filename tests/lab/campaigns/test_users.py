@@ -106,8 +106,8 @@ def test_failed_tasks_are_tried_again_as_a_campaign(site: Grid, number: str) -> 
     again = ask(site, "gridsub", "--wait", "--retry-failed", number)
     failed = ask(site, "gridstat", "--failed", again.out.rpartition("CAMPAIGN_ID=")[2].strip())
 
-    assert (0, "users: 1 tasks, nothing is stored") == (told.status, told.out.splitlines()[0])
-    assert (1, True) == (again.status, "1 of 1 tasks ended, 1 of them failed" in again.err)
+    assert (0, "users: 1 task, nothing is stored") == (told.status, told.out.splitlines()[0])
+    assert (1, True) == (again.status, "1 of 1 task ended, 1 of them failed" in again.err)
     assert "bad luck" in failed.out
 
 
