@@ -64,7 +64,7 @@ def griddel(
     verbs[Verb.CANCEL_TASK] = job is not None
     chosen = [verb for verb, is_chosen in verbs.items() if is_chosen] or [Verb.CANCEL]
     if len(chosen) > 1 or (job is not None and words):
-        raise click.UsageError("one of -p, -r, --purge and -j JOB")
+        raise click.UsageError("give one of -p, -r, --purge and -j JOB, not several")
     verb, task = chosen[0], 0
     if job is None:
         wanted = _numbers(words)

@@ -20,8 +20,9 @@ NOT_DONE = {
     Answer.WRONG: "the service takes no such subscription",
 }
 NO_PROGRAM = "there is no {} here that you can run; on the transfer host there has to be one"
-ONE_WAY = "one of -m ADDRESS, -j IDENTITY, -p PROGRAM and -l"
-WHICH = "-s low, medium or high: how much something must matter to be told"
+ONE_WAY = "give one of -m ADDRESS, -j IDENTITY, -p PROGRAM and -l"
+WHICH = "give -s low, medium or high: it says how much something must matter to be told"
+TYPED = {Way.MAIL: "-m", Way.JABBER: "-j", Way.PROGRAM: "-p"}
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -92,7 +93,7 @@ def _change(way: Way, identity: str, severity: str | None, is_end: bool, is_verb
     try:
         campaign_notices.require(way, identity)
     except ParseError as error:
-        raise click.UsageError(f"--{way}: {error}") from error
+        raise click.UsageError(f"{TYPED[way]} {error}") from error
     if not is_end and severity not in [each.value for each in Severity]:
         raise click.UsageError(WHICH)
     verb = Verb.UNSUBSCRIBE if is_end else Verb.SUBSCRIBE

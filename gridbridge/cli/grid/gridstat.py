@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.state.campaign_files import NotTheirs
 
-OF_ONE = "-f, -e, -J, --failed and --plot"
+OF_ONE = "-f, -e, -J, --failed"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -138,11 +138,11 @@ def _problem(
     if of_task and not is_of_task:
         return "-C, -O and -E are of one task: gridstat -j 12.0 -O"
     if of_task > 1:
-        return "one of -C, -O and -E"
+        return "give one of -C, -O and -E, not several"
     if any(chosen) and not is_one:
-        return f"{OF_ONE} are of one campaign: gridstat 12 -f"
+        return f"{OF_ONE} and --plot are of one campaign: gridstat 12 -f"
     if sum(chosen) + is_watch > 1:
-        return f"one of {OF_ONE} and --watch"
+        return f"give one of {OF_ONE}, --plot and --watch, not several"
     if is_watch and is_table:
         return "--watch goes without --json and --csv"
     return "" if is_of_tasks else "-o goes with -f"
