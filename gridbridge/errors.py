@@ -24,6 +24,10 @@ class ConfigError(GridbridgeError):
         self.problems = problems
 
 
+class Mistyped(ConfigError):
+    """What was typed on the command line is wrong, or a file that it names can't be read."""
+
+
 class Untrusted(ConfigError):
     """Nobody obeys a file that others can change; `mend` is the command line that ends that."""
 

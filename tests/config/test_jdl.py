@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config.brought import jdl, jdl_ranges, jdl_values
+from gridbridge.config.brought import jdl, jdl_ranges, jdl_values, task_file
+from gridbridge.config.brought.task_file import MOST_TOLD, TaskFile
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 
@@ -133,10 +134,10 @@ def test_resources_are_slots_on_so_many_nodes(value: str, slots: int, nodes: int
 @pytest.mark.parametrize(
     ("value", "wrong"),
     [
-        ("/nodes=1", "a whole nodes: how many slots is that"),
-        ("/host=2/cpu=1", "a whole cpu: how many slots is that"),
-        ("/gpu=1/core=2", "no level gpu"),
-        ("/core=2/nodes=2", "a whole nodes: how many slots is that"),
+        ("/nodes=1", "without /core=M at its end nobody knows how many slots"),
+        ("/host=2/cpu=1", "without /core=M at its end nobody knows how many slots"),
+        ("/gpu=1/core=2", "there is no level gpu"),
+        ("/core=2/nodes=2", "without /core=M at its end nobody knows how many slots"),
         ("/cpu=2/nodes=2/core=1", "levels in a wrong order"),
         ("/nodes=2/host=2/core=1", "levels in a wrong order"),
         ("/nodes=0/core=1", "out of range"),
@@ -147,7 +148,10 @@ def test_resources_that_are_no_number_of_slots_are_refused(value: str, wrong: st
     """With what would be right."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "resources": value, "clusters": {"b": {}}}
 
-    with pytest.raises(ConfigError, match=f"{wrong}; /nodes=N/core=M, /core=M or "):
+    with pytest.raises(
+        ConfigError,
+        match=f"{wrong}.*; /nodes=N/core=M, /core=M or .* is right, .*1 to 100000 slots",
+    ):
         jdl.load("n.json", json.dumps(known))
 
 
@@ -189,13 +193,13 @@ def test_every_mistake_is_told_with_its_line_and_key(tmp_path: Path) -> None:
         jdl.load("sweep.json", text, folder=str(tmp_path))
 
     assert [problem.partition(";")[0] for problem in str(told.value).splitlines()] == [
-        'sweep.json:3: walltime = "soon": no time',
+        'sweep.json:3: walltime = "soon": it is not a time',
         'sweep.json:6: beta.resources = "core:1": wrong form',
         'sweep.json:6: beta.queue = "all q": wrong form',
         "sweep.json:7: gamma.max_jobs = 0: out of range",
         "sweep.json:7: gamma.exec_file: missing",
         "lines:2: invalid start byte",
-        "lines:3: 70000 bytes",
+        "lines:3: it has 70000 bytes",
         "sweep.json: name: missing",
         "sweep.json:4: nmae: unknown key",
     ]
@@ -213,7 +217,7 @@ def test_a_walltime_is_read_as_oarsub_reads_it(text: object, seconds: int) -> No
 @pytest.mark.parametrize("text", ["", "0", "1:60", "-1", "9999999", True, None, "1:2:3:4"])
 def test_what_is_no_walltime_is_refused(text: object) -> None:
     """Nor is no time at all one."""
-    with pytest.raises(ValueError, match=r"no time|out of range"):
+    with pytest.raises(ValueError, match=r"not a time|out of range"):
         jdl_values.seconds(text)
 
 
@@ -238,6 +242,7 @@ def test_a_folder_begins_in_the_home_where_it_says_so(folder: str, read: str) ->
         '"params": ["a\\nb"]',
         '"params": ["\\ud800"]',
         '"params": [" "]',
+        '"params": ["a", ""]',
         '"params": [1]',
         '"nb_jobs": 0',
         '"nb_jobs": true',
@@ -267,8 +272,8 @@ def test_each_wrong_line_of_a_parameter_file_is_told(tmp_path: Path) -> None:
 
     assert [line.partition(";")[0] for line in str(told.value).splitlines()] == [
         "lines:3: unexpected end of data",
-        "lines:4: a NUL byte in it",
-        "lines:5: 70001 bytes",
+        "lines:4: it has a NUL byte",
+        "lines:5: it has 70001 bytes",
     ]
 
 
@@ -290,8 +295,8 @@ def test_a_million_lines_are_read_and_each_wrong_one_told(tmp_path: Path) -> Non
         told_of
         for number in range(0, MILLION, step)
         for told_of in (
-            f"lines:{number + 6}: invalid continuation byte; UTF-8",
-            f"lines:{number + 7}: 66001 bytes; at most 65536",
+            f"lines:{number + 6}: invalid continuation byte; text in UTF-8 is right",
+            f"lines:{number + 7}: it has 66001 bytes; at most 65536 are right",
         )
     ]
     assert str(told.value).splitlines() == expected
@@ -311,12 +316,12 @@ def test_blank_lines_are_no_tasks_and_the_second_of_a_name_gets_another(tmp_path
 def test_of_a_million_wrong_lines_some_are_told_and_the_others_counted(tmp_path: Path) -> None:
     """Nothing of them is kept."""
     (tmp_path / "lines").write_bytes(b"\xe9\n" * MILLION)
-    reader = jdl.Reader("n.json", OF_LINES, str(tmp_path))
+    file = TaskFile("lines", str(tmp_path))
 
-    assert list(reader.numbered("lines")) == []
-    assert reader.problems[jdl.MOST_TOLD - 1 :] == [
-        f"lines:{jdl.MOST_TOLD}: unexpected end of data; UTF-8",
-        f"lines: {MILLION - jdl.MOST_TOLD} more wrong lines after these",
+    assert list(file.numbered()) == []
+    assert file.problems[MOST_TOLD - 1 :] == [
+        f"lines:{MOST_TOLD}: unexpected end of data; text in UTF-8 is right",
+        f"lines: {MILLION - MOST_TOLD} more wrong lines after these",
     ]
 
 
@@ -339,23 +344,32 @@ def test_a_campaign_says_whether_rebalancing_may_move_its_tasks(text: str, expec
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [
-        (SWEEP.replace("{", '{"rebalance": "no",', 1), 'rebalance = "no": unclear; true or false'),
-        (SWEEP.replace("{", '{"idempotent": "yes",', 1), 'idempotent = "yes": unclear; true or'),
-        (SWEEP.replace("{", '{"idempotent": 1,', 1), "idempotent = 1: unclear; true or false"),
+        (
+            SWEEP.replace("{", '{"rebalance": "no",', 1),
+            'rebalance = "no": it is wrong; true or false is right',
+        ),
+        (
+            SWEEP.replace("{", '{"idempotent": "yes",', 1),
+            'idempotent = "yes": it is wrong; true or',
+        ),
+        (
+            SWEEP.replace("{", '{"idempotent": 1,', 1),
+            "idempotent = 1: it is wrong; true or false is right",
+        ),
         (
             SWEEP.replace('"type": "normal"', '"idempotent": true'),
-            "beta.idempotent: for some clusters alone; outside of clusters, for all of them",
+            "beta.idempotent: it stands at one cluster; outside of clusters, for all, is right",
         ),
         (
             SWEEP.replace("{", '{"outputs": "result",', 1),
             'outputs = "result": no list of files; ["',
         ),
-        (SWEEP.replace("{", '{"outputs": ["../x"],', 1), 'outputs = ["../x"]: unclear; ["FILE"'),
-        (SWEEP.replace("{", '{"outputs": ["/x"],', 1), 'outputs = ["/x"]: unclear'),
+        (SWEEP.replace("{", '{"outputs": ["../x"],', 1), 'outputs = ["../x"]: wrong form; ["FILE"'),
+        (SWEEP.replace("{", '{"outputs": ["/x"],', 1), 'outputs = ["/x"]: wrong form'),
         (SWEEP.replace("{", '{"outputs": [],', 1), "outputs = []: no list of files"),
         (
             SWEEP.replace("{", '{"outputs": ["a"], "idempotent": false,', 1),
-            "idempotent = false: unclear with outputs; one of them",
+            "idempotent = false: it contradicts outputs; one of the two is right",
         ),
     ],
 )
@@ -397,9 +411,9 @@ def test_a_param_file_is_a_plain_file(path: str, wrong: str, tmp_path: Path) -> 
 
 def test_a_param_file_has_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it is kept in memory."""
-    monkeypatch.setattr(jdl, "FILE_BYTES", 9)
+    monkeypatch.setattr(task_file, "FILE_BYTES", 9)
     (tmp_path / "a.txt").write_bytes(b"a\n" * 5)
-    reader = jdl.Reader("a.json", "", str(tmp_path))
+    file = TaskFile("a.txt", str(tmp_path))
 
-    assert len(list(reader.numbered("a.txt"))) == 4
-    assert reader.problems == ["a.txt:5: too large; at most 9 bytes"]
+    assert len(list(file.numbered())) == 4
+    assert file.problems == ["a.txt:5: the file is too large; at most 9 bytes are right"]

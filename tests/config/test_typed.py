@@ -158,7 +158,7 @@ def test_resources_are_asked_for_where_they_are_known() -> None:
 @pytest.mark.parametrize("text", ["a=$(id)", "=1", "-l=2", "a=1;b"])
 def test_what_is_no_resource_is_refused(text: str) -> None:
     """With its line; no word of it is a shell's."""
-    with pytest.raises(ConfigError, match="no resource; NAME=VALUE"):
+    with pytest.raises(ConfigError, match="not a resource; NAME=VALUE is right"):
         typed.script("job.sh", f"#$ -l '{text}'\n", (), KNOWN)
 
 
@@ -216,20 +216,22 @@ def test_every_mistake_of_a_script_is_told_with_its_line() -> None:
 
     assert [line.partition(";")[0] for line in str(told.value).splitlines()] == [
         "job.sh:1: -t 0-3: there is no task and no step 0",
-        "job.sh:1: -tc x: no number",
-        "job.sh:2: -hold_jid 12: not yet in campaigns",
+        "job.sh:1: -tc x: it is not such a number",
+        "job.sh:2: -hold_jid 12: campaigns do not have it yet",
         "job.sh:3: -frobnicate: unknown option",
         "job.sh:4: -pe smp: nothing follows it",
         "job.sh:5: -l h_rt=soon: 'soon' is no number, memory or time",
-        "job.sh:5: -o host:/x: a file of one host",
-        "job.sh:5: -S bash: no absolute path",
+        "job.sh:5: -o host:/x: it is a file of one host",
+        "job.sh:5: -S bash: it is not an absolute path",
         "job.sh:6: No closing quotation",
     ]
 
 
 def test_a_limit_of_tasks_at_once_is_shared_by_the_clusters() -> None:
     """There are never more, so that as many clusters at most can have a part."""
-    with pytest.raises(ConfigError, match="-tc 1: the clusters share it, and 2 take part"):
+    with pytest.raises(
+        ConfigError, match=r"^job\.sh:1: -tc 1: the clusters share it, and 2 take part"
+    ):
         typed.script("job.sh", "#$ -t 1-9 -tc 1\n", (), AT)
 
 

@@ -1,8 +1,6 @@
 """gridsub: submit a campaign, a bag of tasks for many clusters."""
 
-import io
 import sys
-from dataclasses import dataclass
 
 import click
 from click.core import ParameterSource
@@ -18,8 +16,9 @@ from gridbridge.cli.grid import (
     patience,
     waiting,
 )
-from gridbridge.config.brought.jdl import FILE_BYTES, Said
-from gridbridge.errors import ConfigError, GridbridgeError, StateError
+from gridbridge.cli.grid.source import Typed, text_of
+from gridbridge.config.brought.jdl import Said
+from gridbridge.errors import ConfigError, GridbridgeError, Mistyped, StateError
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.services.tools import campaign_check, campaign_sources, campaigns
@@ -27,10 +26,6 @@ from gridbridge.services.tools.campaign_sources import Wishes
 from gridbridge.services.tools.campaigns import Refused, Unanswered, Unreachable
 from gridbridge.state.campaign_files import NotTheirs
 
-OURS_ALONE = ("--check", "--wait", "--clusters", "--type")
-JSON_TEXT = "the JDL of -j"
-SOURCES = "one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a job script"
-STANDARD_INPUT = "-"
 TYPES = [each.value for each in Type]
 KINDS = ["best-effort", "normal"]  # of tasks; a JDL's type
 
@@ -47,85 +42,13 @@ def _type(_: click.Context, __: click.Parameter, word: str) -> str:
     return word
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Typed:
-    """Where a campaign comes from, as the command line says."""
-
-    path: str | None
-    text: str | None
-    numbers: str | None
-    lines: str | None
-    retried: int | None
-    words: tuple[str, ...]
-    wishes: Wishes
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether no campaign is named, and nothing of one."""
-        options = (self.path, self.text, self.numbers, self.lines, self.retried)
-        plain = Wishes(type_=Type.DEFAULT.value)
-        return not (self.words or any(each is not None for each in options)) and (
-            self.wishes == plain
-        )
-
-    def read(self) -> Said:
-        """Return the campaign; a usage error unless it comes from one place."""
-        options = (self.path, self.text, self.numbers, self.lines, self.retried)
-        is_command = self.numbers is not None or self.lines is not None
-        alone = bool(self.words) and not is_command
-        if sum(each is not None for each in options) + alone != 1:
-            raise click.UsageError(SOURCES)
-        if is_command:
-            return self._command()
-        if alone and self.words[0] != STANDARD_INPUT:
-            file = self.words[0]
-            text = _text_of(file)
-            _refuse_jdl(file, text)
-            _warn_of_options(self.words[1:])
-            return campaign_sources.script(file, text, self.words[1:], self.wishes)
-        if len(self.words) > 1:
-            raise click.UsageError(SOURCES)
-        self._refuse_wishes()
-        if self.retried is not None:
-            return campaign_sources.failed(self.retried)
-        source = JSON_TEXT if self.text is not None else self.path or STANDARD_INPUT
-        text = self.text if self.text is not None else _text_of(source)
-        return campaign_sources.read(source, text, self.wishes.type_)
-
-    def _command(self) -> Said:
-        if not self.words:
-            option = "--array 1-9" if self.numbers is not None else f"--each-line {self.lines}"
-            raise click.UsageError(f"a command after --: gridsub {option} -- CMD {{}}")
-        if self.numbers is not None:
-            return campaign_sources.array(self.numbers, self.words, self.wishes)
-        file = "/dev/stdin" if self.lines == STANDARD_INPUT else str(self.lines)
-        return campaign_sources.each_line(file, self.words, self.wishes)
-
-    def _refuse_wishes(self) -> None:
-        if self.wishes != Wishes(type_=self.wishes.type_):
-            raise click.UsageError(
-                "--clusters, -l, -N, --type and --idempotent go without a JDL, which says it itself"
-            )
-
-
-def _refuse_jdl(file: str, text: str) -> None:
-    """Refuse a JDL in the place of a job script: sh would run it."""
-    if text.lstrip().startswith("{") and file.endswith(".json"):
-        raise ConfigError((f"{file}: a JDL, no job script: gridsub -f {file}",))
-
-
-def _warn_of_options(words: tuple[str, ...]) -> None:
-    """Tell who writes our options behind a script that they are its own words, as at qsub."""
-    for word in OURS_ALONE:
-        if word in words:
-            output.complain(f"gridsub: {word} behind the script is the script's; ours go before it")
-
-
 def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
     """Refuse names of clusters that come to none: that would be all of them."""
     is_said = context.get_parameter_source("clusters") is ParameterSource.COMMANDLINE
     if is_said and not clusters.strip(" ,"):
-        raise click.UsageError(f"--clusters {clusters!r}: no cluster; a,b")
+        raise click.UsageError(
+            f"--clusters {clusters!r}: it names no cluster; --clusters a,b is right"
+        )
     return clusters
 
 
@@ -217,9 +140,10 @@ def gridsub(
     (without {} it comes last), or a job script with the #$ lines of qsub, whose -t numbers the
     tasks. Nothing in a line is run. Or tasks are added to a campaign of one's own that goes on.
 
-    Exit status: 0; 1 refused, and every mistake is told, or with --wait not all tasks succeeded; 2
-    usage; 75 nobody takes campaigns now, and nothing is stored; 76 it was handed over, and no
-    answer came: it may be stored, look at gridstat before you repeat it.
+    Exit status: 0; 1 a JDL, a script, the tasks of a file or the campaign is refused, and every
+    mistake is told, or with --wait not all tasks succeeded; 2 what was typed is wrong, or a file
+    that it names can't be read; 75 nobody takes campaigns now, and nothing is stored; 76 it was
+    handed over, and no answer came: it may be stored, look at gridstat before you repeat it.
 
     \b
     Example:
@@ -301,7 +225,7 @@ def _go_on_adding(
     there: str, number: int, file: str | None, text: str | None, options: list[str]
 ) -> int:
     words = ["-c", str(number), *(("-F", "-") if file is not None else ("-J", str(text)))]
-    lines = None if file is None else _text_of(file).encode("utf-8", "surrogateescape")
+    lines = None if file is None else text_of(file).encode("utf-8", "surrogateescape")
     return _gone_on(there, words, options, lines)
 
 
@@ -331,32 +255,10 @@ def _gone_on(there: str, words: list[str], options: list[str], stdin: bytes | No
     return onward.go(there, "gridsub", words + options, UNREACHABLE, stdin, changes=not is_check)
 
 
-def _text_of(path: str) -> str:
-    """Return the text of a JDL or script; a usage error where there is none."""
-    try:
-        data = _bytes_of(path)
-        text = data.decode()
-    except OSError as error:
-        raise click.UsageError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise click.UsageError(f"{path}:{line}: {data[error.start]:#x} is not UTF-8") from error
-    if len(data) > FILE_BYTES:
-        raise click.UsageError(f"{path}: longer than {FILE_BYTES >> 20} MiB")
-    return io.StringIO(text, newline=None).read()
-
-
-def _bytes_of(path: str) -> bytes:
-    if path == STANDARD_INPUT:
-        return sys.stdin.buffer.read(FILE_BYTES + 1)
-    with open(path, "rb") as file:
-        return file.read(FILE_BYTES + 1)
-
-
 def _refused(error: GridbridgeError) -> int:
     for line in str(error).splitlines():
         output.complain(f"gridsub: {line}")
-    return REFUSED
+    return program.ERROR if isinstance(error, Mistyped) else REFUSED
 
 
 def main() -> None:

@@ -5,21 +5,19 @@ All that is wrong is told at once, as of a JDL.
 
 import json
 
-from gridbridge.config.brought.jdl import Reader
 from gridbridge.config.brought.jdl_values import PARAMETERS, named_once
+from gridbridge.config.brought.task_file import lines_of
 from gridbridge.errors import ConfigError
 
 READ, RIGHT = PARAMETERS["params"]
 
 
 def of_file(path: str, before: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the parameters of a file, named after those that the campaign has; ConfigError."""
-    reader = Reader(path, "", ".")
-    lines = tuple(line for _, line in reader.numbered(path))
-    if not (lines or reader.problems):
-        reader.problems.append(f"{path}: no parameters in it; a line a task")
-    if reader.problems:
-        raise ConfigError(tuple(reader.problems))
+    """Return the parameters of a file, named after those that the campaign has.
+
+    Raises Mistyped and ConfigError, as `lines_of` does.
+    """
+    lines = tuple(line for _, line in lines_of(path))
     return named_once(lines, before)
 
 

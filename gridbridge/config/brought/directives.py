@@ -11,7 +11,8 @@ from gridbridge.model.places import is_place
 
 PREFIX = "#$"
 RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
-RANGE_RIGHT = "N, N-M or N-M:STEP, from 1 to 999999999"
+RANGE_RIGHT = "N, N-M or N-M:STEP is right, from 1 to 999999999"
+MOST = 9_999_999  # tasks at once, or slots of one
 # What changes nothing in a campaign, with how many words follow it.
 IDLE = {
     **dict.fromkeys(("-V", "-h", "-notify", "-terse", "-verify", "-clear"), 0),
@@ -19,6 +20,16 @@ IDLE = {
     **dict.fromkeys(("-M", "-m", "-masterq", "-now", "-P", "-p", "-q", "-R", "-r", "-shell"), 1),
     **dict.fromkeys(("-sync", "-w", "-display"), 1),
 }
+# The keys of a JDL that an option sets.
+SETS = {
+    "-N": ("name",),
+    "-tc": ("max_jobs",),
+    "-pe": ("resources", "pe"),
+    "-wd": ("exec_directory",),
+    "-cwd": ("exec_directory",),
+}
+TIME = "h_rt=H:M:S or seconds, from 1 second, is right"
+YES, NO = ("y", "yes"), ("n", "no")
 # What a task could not do without.
 REFUSED = {"-hold_jid": 1, "-hold_jid_ad": 1, "-i": 1, "-b": 1, "-C": 1}
 ALONE = ("-cwd", "-hard", "-soft")  # nothing follows them
@@ -51,6 +62,7 @@ class Asked:
     """What a script asks for."""
 
     place: str = ""  # of what is read
+    places: dict[str, str] = field(default_factory=dict)  # of what was read, by a JDL's key
     name: str = ""
     array: Range | None = None
     most: int = 0  # tasks at once; 0: no limit
@@ -86,7 +98,7 @@ class Script:
         try:
             words = shlex.split(line)
         except ValueError as error:
-            self.problems.append(f"{place}: {error}; quotation marks come in pairs")
+            self.problems.append(f"{place}: {error}; quotation marks in pairs are right")
             return
         while words:
             self._option(place, words.pop(0), words)
@@ -98,14 +110,18 @@ class Script:
         values, words[:] = words[:count], words[count:]
         said = " ".join((option, *values))
         if option in REFUSED:
-            self.problems.append(f"{place}: {said}: not yet in campaigns; leave it out")
+            self.problems.append(
+                f"{place}: {said}: campaigns do not have it yet; a script without it is right"
+            )
         elif option in IDLE:
             self.warnings.append(f"{place}: {said}: changes nothing yet")
         elif option not in READ:
-            self.problems.append(f"{place}: {said}: unknown option; those of qsub(1)")
+            self.problems.append(f"{place}: {said}: unknown option; those of qsub(1) are right")
             words.clear()
         elif len(values) < count:
-            self.problems.append(f"{place}: {said}: nothing follows it; its value")
+            self.problems.append(
+                f"{place}: {said}: nothing follows it; its value after it is right"
+            )
         else:
             self._value(place, said, option, values)
 
@@ -116,6 +132,7 @@ class Script:
         except ParseError as error:
             self.problems.append(f"{place}: {said}: {error}")
             return
+        self.asked.places.update(dict.fromkeys(SETS.get(option, ()), f"{place}: {said}"))
         self.warnings += [f"{place}: {option} {one}: changes nothing yet" for one in idle or ()]
 
 
@@ -123,7 +140,7 @@ def read_range(text: str) -> Range:
     """Read the numbers of tasks as qsub -t does; ParseError for anything else."""
     found = RANGE.fullmatch(text)
     if not found:
-        raise ParseError(f"no range; {RANGE_RIGHT}")
+        raise ParseError(f"it is not a range; {RANGE_RIGHT}")
     first = int(found[1])
     last, step = int(found[2] or first), int(found[3] or 1)
     if not first or not step:
@@ -139,17 +156,30 @@ def resources(asked: Asked, text: str) -> list[str]:
     for one in text.split(","):
         name, _, value = one.partition("=")
         if name in ("h_rt", "s_rt"):
-            asked.walltime_s = max(1, round(amounts.read(value)))
+            asked.walltime_s = _walltime(value)
+            asked.places["walltime"] = f"{asked.place}: -l {one}"
         elif asked.is_soft or is_place(name):
             idle.append(one)
         else:
             asked.resources.append(Resource(place=asked.place, text=one))
+            asked.places["properties"] = f"{asked.place}: -l {one}"
     return idle
 
 
+def _walltime(text: str) -> int:
+    """Read whole seconds; a part of a second is one."""
+    try:
+        seconds = amounts.read(text)
+    except ParseError as error:
+        raise ParseError(f"{error}; {TIME}") from error
+    if not seconds:
+        raise ParseError(f"no task ends in no time; {TIME}")
+    return max(1, round(seconds))
+
+
 def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 10**7):
-        raise ParseError("no number; a number from 1")
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= MOST):
+        raise ParseError(f"it is not such a number; a number from 1 to {MOST} is right")
     return int(text)
 
 
@@ -177,7 +207,7 @@ def _local(path: str) -> str:
     """Return a path without the host that qsub allows before it, which has to be any host."""
     host, colon, rest = path.partition(":")
     if host and colon:
-        raise ParseError("a file of one host; a path without HOST:")
+        raise ParseError("it is a file of one host; a path without HOST: is right")
     return rest if colon else path
 
 
@@ -198,12 +228,14 @@ def _soft(asked: Asked) -> None:
 
 
 def _joined(asked: Asked, word: str) -> None:
-    asked.is_joined = word in ("y", "yes")
+    if word not in (*YES, *NO):
+        raise ParseError("it says neither yes nor no; y or n is right")
+    asked.is_joined = word in YES
 
 
 def _shell(asked: Asked, path: str) -> None:
     if not path.startswith("/"):
-        raise ParseError("no absolute path; /bin/bash")
+        raise ParseError("it is not an absolute path; one as /bin/bash is right")
     asked.shell = path
 
 
@@ -212,7 +244,7 @@ def _variables(asked: Asked, text: str) -> list[str]:
     for one in text.split(","):
         name, is_set, value = one.partition("=")
         if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-            raise ParseError("no variable; NAME=VALUE,...")
+            raise ParseError("it is not a list of variables; NAME=VALUE,... is right")
         if is_set:
             asked.variables[name] = value
         else:

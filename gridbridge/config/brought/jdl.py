@@ -7,13 +7,12 @@ none of its own. Keys that CiGri has and we don't are told as warnings, unknown 
 
 import json
 import os
-import stat
+import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from itertools import count
-from typing import Any, BinaryIO
+from typing import Any
 
 from gridbridge.config.brought.jdl_lines import Lines, is_json, lines_of
 from gridbridge.config.brought.jdl_values import (
@@ -23,8 +22,8 @@ from gridbridge.config.brought.jdl_values import (
     JOBS_TYPES,
     KEYS,
     LATER,
+    LEAVE_OUT,
     NAME,
-    NUL,
     OUTPUTS,
     PARAMETERS,
     TOGETHER,
@@ -40,14 +39,15 @@ from gridbridge.config.brought.jdl_values import (
     truth,
     with_macros,
 )
+from gridbridge.config.brought.task_file import NO_LINE, TaskFile
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, DatasetWish, Jdl, Type
 from gridbridge.model.ids import is_cluster_name
 
-LINE_BYTES = 65_536  # of one task's parameters
-FILE_BYTES = 256 << 20  # of all tasks' parameters
-MOST_TOLD = 1000  # wrong lines of one file; of more it is told how many there are
-STDIN = "/dev/stdin"
+TABLE = "a table, {...}, is right"
+A_CLUSTER = "small letters, digits and -, a letter first, at most 32, are right"
+ONCE = ("the same key stands there twice", "once is right")
+AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")  # how tomllib says where
 CLUSTERS, TEST = "clusters", "test_mode"
 WHOLE = (
     "idempotent",
@@ -93,8 +93,9 @@ class Reader:
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     lines: Lines | None = None
-    untold: int = 0  # wrong lines of a file of parameters
     is_typed: bool = False  # without a JDL: nothing in it is CiGri's
+    places: Mapping[str, str] = field(default_factory=dict)  # where what is typed stands, by key
+    wrong: set[str] = field(default_factory=set)  # keys; of a cluster's name it is clusters
     known: tuple[str, ...] = ()  # the site's clusters; none: nobody knows them here
 
     def read(self, type_: Type, parameters: tuple[str, ...] = ()) -> Said:
@@ -103,14 +104,16 @@ class Reader:
         self.is_typed = bool(parameters)
         clusters = self._clusters(said)
         parameters = parameters or self._parameters(said)
-        name = self._value(said, "name", text_of(NAME), "1 to 255 printable characters", "")
+        name = self._value(
+            said, "name", text_of(NAME), "1 to 255 printable characters are right", ""
+        )
         is_idempotent = self._value(said, "idempotent", truth, TRUTHS, False)
         files = self._value(said, "outputs", outputs, OUTPUTS, ())
         if files and said.get("idempotent") is False:
-            self._wrong("idempotent", False, "unclear with outputs", "one of them")
+            self._wrong("idempotent", False, "it contradicts outputs", "one of the two is right")
         data = self._value(said, "datasets", datasets, DATASETS, {})
         may_move = self._value(said, "rebalance", truth, TRUTHS, True)
-        self._value(said, "jobs_type", jobs_type, JOBS_TYPES, None)
+        self._value(said, "jobs_type", jobs_type, f"{JOBS_TYPES} is right", None)
         self._known(said, {"name", "clusters", *WHOLE, *PARAMETERS, "jobs_type", *KEYS})
         if self.problems:
             raise ConfigError(tuple(self.problems))
@@ -134,10 +137,20 @@ class Reader:
         try:
             said = self._json() if is_json(self.text) else tomllib.loads(self.text)
         except (ValueError, RecursionError) as error:
-            raise ConfigError((f"{self.path}: {error}; JSON or TOML",)) from error
+            place = f"{self.path}{self._line_of(error)}"
+            raise ConfigError((f"{place}: {error}; JSON or TOML is right",)) from error
         if not isinstance(said, dict):
-            raise ConfigError((f"{self.path}: {said!r:.40}: not a table; {{ ... }}",))
+            raise ConfigError((f"{self.path}:1: {said!r:.40}: it is not a table; {TABLE}",))
         return said
+
+    def _line_of(self, error: Exception) -> str:
+        """Return the line in which a text is neither JSON nor TOML, as far as it is known."""
+        if isinstance(error, json.JSONDecodeError):
+            return f":{error.lineno}"
+        if not isinstance(error, tomllib.TOMLDecodeError):
+            return ""
+        found = AT_LINE.search(str(error))  # until Python 3.14, whose error has its lineno
+        return f":{found[1] if found else self.text.rstrip().count(chr(10)) + 1}"
 
     def _json(self) -> Any:
         """Read JSON, in which a key may stand twice: the last would count."""
@@ -149,7 +162,7 @@ class Reader:
 
         said = json.loads(self.text, object_pairs_hook=table)
         for path, line in self._lines().twice if any(are_twice) else ():
-            self.problems.append(f"{self.path}:{line}: {path[-1]}: the same key twice; once")
+            self.problems.append(f"{self.path}:{line}: {path[-1]}: {'; '.join(ONCE)}")
         return said
 
     def _lower(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
@@ -157,32 +170,40 @@ class Reader:
         found: dict[str, Any] = {}
         for key, value in table.items():
             if key.lower() in found:
-                self._wrong(key, value, "the same key twice", "once", within)
+                self._wrong(key, value, *ONCE, within)
             found[key.lower()] = value
         return found
 
     def _clusters(self, said: Mapping[str, Any]) -> dict[str, AtCluster]:
-        asked = said.get("clusters")
-        if not isinstance(asked, dict) or not asked:
-            self._wrong("clusters", asked, "no cluster", '{"NAME": {...}}, at least one')
-            return {}
-        for_all = self._values(said)
-        return {name: self._at_cluster(name, table, for_all) for name, table in asked.items()}
+        for_all, asked = self._values(said), said.get(CLUSTERS)
+        if isinstance(asked, dict) and asked:
+            has = "exec_file" in said
+            return {name: self._at_cluster(name, asked[name], for_all, has) for name in asked}
+        self._wrong(
+            CLUSTERS, asked, "it names no cluster", '{"NAME": {...}}, at least one, is right'
+        )
+        if "exec_file" not in said:
+            self._wrong("exec_file", None, "missing", KEYS["exec_file"].right)
+        return {}
 
-    def _at_cluster(self, name: str, table: Any, for_all: Mapping[str, Any]) -> AtCluster:
-        if not is_cluster_name(name) or not isinstance(table, dict):
-            self._wrong(name, table, "no cluster", "a cluster's name and a table", "clusters")
-            return AtCluster(exec_file="")
+    def _at_cluster(
+        self, name: str, table: Any, for_all: Mapping[str, Any], has_command: bool
+    ) -> AtCluster:
+        """Return what is asked for at a cluster; `has_command`: the global keys have one."""
         if self.known and name not in self.known:
-            self._wrong(name, None, "no such cluster here", one_of(self.known), "clusters")
+            right = f"{one_of(self.known)} is right"
+            self._wrong(name, None, "there is no such cluster here", right, CLUSTERS)
+        elif not is_cluster_name(name):
+            self._wrong(name, None, "it is not the name of a cluster", A_CLUSTER, CLUSTERS)
+        if not isinstance(table, dict):
+            self._wrong(name, table, "it is not a table", TABLE, CLUSTERS)
+            return AtCluster(exec_file="")
         own = self._lower(table, name)
         self._known(own, KEYS.keys(), name)
         values = {**for_all, **self._values(own, name)}
-        if "exec_file" not in values:
-            if "exec_file" not in own:
-                self._wrong("exec_file", None, "missing", KEYS["exec_file"].right, name)
-            values["exec_file"] = ""
-        return AtCluster(**values)
+        if not (has_command or "exec_file" in own):
+            self._wrong("exec_file", None, "missing", KEYS["exec_file"].right, name)
+        return AtCluster(**{"exec_file": "", **values})
 
     def _values(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
         """Return the fields of AtCluster that a table sets; wrong ones are noted and left out."""
@@ -204,9 +225,8 @@ class Reader:
         given = [key for key in PARAMETERS if key in said]
         if len(given) != 1:
             wrong = "missing" if not given else "more than one"
-            self._wrong(
-                " and ".join(given) or "params", None, wrong, f"one of {one_of(PARAMETERS)}"
-            )
+            right = f"one of {', '.join(PARAMETERS)} is right"
+            self._wrong(" and ".join(given) or "params", None, wrong, right)
             return ()
         lines = self._value(said, given[0], PARAMETERS[given[0]][0], PARAMETERS[given[0]][1], ())
         if given[0] == "param_file" and lines:
@@ -214,69 +234,14 @@ class Reader:
         return named_once(lines)
 
     def _lines_of(self, path: str) -> tuple[str, ...]:
-        lines = tuple(line for _, line in self.numbered(path))
-        if not lines and not self.problems:
-            self._wrong("param_file", path, "no parameters in it", "a line a task")
+        file = TaskFile(path, self.folder)
+        lines = tuple(line for _, line in file.numbered())
+        if file.unread:
+            self._wrong("param_file", path, *file.unread)
+        elif not (lines or file.problems):
+            self._wrong("param_file", path, *NO_LINE)
+        self.problems += file.problems
         return lines
-
-    def numbered(self, path: str) -> Iterator[tuple[int, str]]:
-        """Give a file's lines that are not blank, with their numbers.
-
-        A file that can't be read is wrong, and a line that is no UTF-8 or too long: nothing of
-        these is kept, for all of a large file may be so.
-        """
-        try:
-            with open(f"{self.folder}/{path}" if path[:1] != "/" else path, "rb") as file:
-                for number, line in self._bounded(path, file):
-                    stripped = line.strip()
-                    if stripped and (text := self._text_of(path, number, stripped)):
-                        yield number, text
-        except OSError as error:
-            self._unread(path, str(error.strerror), "a file that can be read")
-        if self.untold:
-            self.problems.append(f"{path}: {self.untold} more wrong lines after these")
-
-    def _unread(self, path: str, wrong: str, right: str) -> None:
-        """Tell of a file that is not read, by the key that names it, if one does."""
-        if self.text:
-            self._wrong("param_file", path, wrong, right)
-        else:
-            self.problems.append(f"{path}: {wrong}; {right}")
-
-    def _wrong_line(self, path: str, number: int, problem: str) -> None:
-        """Note a wrong line; a file may have a hundred million of them."""
-        if len(self.problems) < MOST_TOLD:
-            self.problems.append(f"{path}:{number}: {problem}")
-        else:
-            self.untold += 1
-
-    def _bounded(self, path: str, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-        """Give the lines with their numbers; a device may have no end, and no line's end."""
-        mode = os.fstat(file.fileno()).st_mode
-        if path != STDIN and not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-            self._unread(path, "no plain file", "a file with a line a task")
-            return
-        left = FILE_BYTES
-        for number in count(1):
-            line = file.readline(left + 1)
-            left -= len(line)
-            if left < 0:
-                self.problems.append(f"{path}:{number}: too large; at most {FILE_BYTES} bytes")
-            if not line or left < 0:
-                return
-            if len(line) > LINE_BYTES:
-                self._wrong_line(path, number, f"{len(line)} bytes; at most {LINE_BYTES}")
-                continue
-            yield number, line
-
-    def _text_of(self, path: str, number: int, line: bytes) -> str:
-        try:
-            if b"\0" in line:
-                raise ValueError(NUL)
-            return line.decode()
-        except ValueError as error:
-            self._wrong_line(path, number, f"{getattr(error, 'reason', error)}; UTF-8")
-            return ""
 
     def _value(
         self,
@@ -303,11 +268,11 @@ class Reader:
             if key in IDLE or (key in (*LATER, TEST) and asks_for_nothing(table[key])):
                 self.warnings.append(f"{self._at(key, within)}: changes nothing yet")
             elif key in LATER:
-                self._wrong(key, table[key], "not yet", "leave it out", within)
+                self._wrong(key, table[key], "not yet", LEAVE_OUT, within)
             elif key == TEST:
-                self._wrong(key, table[key], "not in a JDL", "gridsub -t test", within)
+                self._wrong(key, table[key], "not in a JDL", "gridsub -t test is right", within)
             elif within and key in WHOLE:
-                wrong = "for some clusters alone; outside of clusters, for all of them"
+                wrong = "it stands at one cluster; outside of clusters, for all, is right"
                 self.problems.append(f"{self._at(key, within)}: {wrong}")
             elif key not in keys:
                 near = get_close_matches(key, [*keys], 1)
@@ -319,8 +284,19 @@ class Reader:
                 self.problems.append(f"{self._at(key, within)}: unknown key; {hint}")
 
     def _wrong(self, key: str, value: Any, wrong: str, right: str, within: str = "") -> None:
-        shown = "" if value is None else f" = {json.dumps(value, default=str):.80}"
-        self.problems.append(f"{self._at(key, within)}{shown}: {wrong}; {right}")
+        self.wrong.add(CLUSTERS if within == CLUSTERS else key)
+        if self.is_typed:
+            place = self._typed(key, within)
+        else:
+            shown = "" if value is None else f" = {json.dumps(value, default=str):.80}"
+            place = f"{self._at(key, within)}{shown}"
+        self.problems.append(f"{place}: {wrong}; {right}")
+
+    def _typed(self, key: str, within: str) -> str:
+        """Return which option or line asks for a key."""
+        if within == CLUSTERS:
+            return f"{self.places.get(CLUSTERS, CLUSTERS)} {key}"
+        return self.places.get(key, f"{self.path}: {key}")
 
     def _at(self, key: str, within: str) -> str:
         """Return where a key stands, as far as its text shows, and how it is called there."""

@@ -18,19 +18,28 @@ YEAR_S = 31_536_000
 RESOURCES = re.compile(r"/?\w+=\d+(?:/\w+=\d+)*", re.ASCII)
 OF_NODES, OF_SLOTS = ("nodes", "network_address", "host"), ("core", "resource_id")
 LEVELS = (*OF_NODES, "cpu", *OF_SLOTS)  # of OAR's requests, from the outermost
-LAYOUT = "/nodes=N/core=M, /core=M or /nodes=N/cpu=C/core=M"
+LAYOUT = (
+    "/nodes=N/core=M, /core=M or /nodes=N/cpu=C/core=M is right, as oarsub -l takes it,"
+    f" with 1 to {MOST_SLOTS} slots in all"
+)
+TIME = f'"H:M:S" is right, from "0:0:1" to "{YEAR_S // 3600}:0:0", a year'
 WALLTIME = re.compile(r"\d+(?::[0-5]?\d(?::[0-5]?\d)?)?", re.ASCII)
 NAME = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
 PATH = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
 COMMAND = re.compile(r"[^\x00]{1,65536}")
 OUTPUT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*", re.ASCII)
-DATASETS = '{"NAME": {"path": "FILE or FOLDER", "replicas": N}}'
-OUTPUTS = '["FILE", "FOLDER/FILE"], relative, of letters, digits and _.+-'
-PROPERTIES = "NAME = VALUE, with AND, OR and ( ); a value of several words is '...'"
-LINES = '["LINE OF SH", "LINE OF SH"]'
-TRUTHS = "true or false"
-NUL = "a NUL byte in it"
+DATASETS = '{"NAME": {"path": "FILE or FOLDER", "replicas": N}} is right'
+OUTPUTS = '["FILE", "FOLDER/FILE"] is right, relative, of letters, digits and _.+-'
+PROPERTIES = (
+    "NAME = VALUE is right, with AND, OR and ( ), and '...' around a value of several words"
+)
+LINES = '["LINE OF SH", "LINE OF SH"] is right'
+TRUTHS = "true or false is right"
+TEXTS = '["FIRST TASK", "SECOND TASK"] is right'
+LEAVE_OUT = "a JDL without it is right"
+NUL, UTF_8 = "it has a NUL byte", "text in UTF-8 is right"
+PLACES_TOLD = 10  # of entries that are alike wrong
 IDLE = (  # CiGri's, which change nothing here
     *("output_gathering_method", "output_file", "output_destination", "cluster_job_type"),
 )
@@ -48,6 +57,7 @@ MACROS = {  # CiGri's (scheduler 3.2, JDL), and what they are to sh
 }
 MACRO = re.compile("(?<![$])({})".format("|".join(map(re.escape, MACROS))))
 JOBS_TYPES = "normal"  # of CiGri's no other one
+TASKS = f"a number from 1 to {MOST_TASKS} is right"
 BEST_EFFORT = ("best-effort", "besteffort")
 TOGETHER = ""  # in the place of a field: the key sets several
 TYPES = (*BEST_EFFORT, "normal")
@@ -68,7 +78,7 @@ def seconds(text: object) -> int:
     if isinstance(text, int) and not isinstance(text, bool):
         text = str(text)
     if not isinstance(text, str) or not WALLTIME.fullmatch(text):
-        raise ValueError("no time")
+        raise ValueError("it is not a time")
     hours, minutes, rest = (*map(int, text.split(":")), 0, 0)[:3]
     total = hours * 3600 + minutes * 60 + rest
     if not 0 < total <= YEAR_S:
@@ -96,9 +106,9 @@ def layout(text: object) -> dict[str, int]:
 def _check_levels(names: list[str]) -> None:
     """Refuse levels that mean nothing here, or not what they say."""
     if unknown := [name for name in names if name not in LEVELS]:
-        raise ValueError(f"no level {unknown[0]}")
+        raise ValueError(f"there is no level {unknown[0]}")
     if names[-1] not in OF_SLOTS:
-        raise ValueError(f"a whole {names[-1]}: how many slots is that")
+        raise ValueError("without /core=M at its end nobody knows how many slots it asks for")
     order = [0 if name in OF_NODES else 1 if name == "cpu" else 2 for name in names]
     if order != sorted(set(order)):
         raise ValueError("levels in a wrong order")
@@ -148,7 +158,7 @@ def jobs_type(value: object) -> None:
 def _count(low: int, high: int) -> Callable[[object], int]:
     def read(value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError("no number")
+            raise TypeError("it is not a number")
         if not low <= value <= high:
             raise ValueError("out of range")
         return value
@@ -167,7 +177,7 @@ def _is_besteffort(value: object) -> bool:
 def truth(value: object) -> bool:
     """Read whether something is so."""
     if not isinstance(value, bool):
-        raise TypeError("unclear")
+        raise TypeError("it is wrong")
     return value
 
 
@@ -176,7 +186,7 @@ def outputs(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not 0 < len(value) <= MOST_OUTPUTS:
         raise TypeError("no list of files")
     if not all(isinstance(one, str) and OUTPUT.fullmatch(one) for one in value):
-        raise ValueError("unclear")
+        raise ValueError("wrong form")
     return tuple(dict.fromkeys(value))
 
 
@@ -204,17 +214,24 @@ def _dataset(name: str, wish: object) -> DatasetWish:
 
 def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
-        raise ValueError("no list of texts")
+        raise ValueError("it is not a list of texts")
     text = "\0\0".join(value)
     if "\n" in text:
-        raise ValueError("a line feed in it")
+        raise ValueError("it has a line feed")
     if text.count("\0") != 2 * (len(value) - 1):
         raise ValueError(NUL)
     _encodable(text)
-    found = tuple(stripped for one in value if (stripped := one.strip()))
-    if not found:
-        raise ValueError("no parameters in it")
+    found = tuple(map(str.strip, value))
+    if not all(found):
+        raise ValueError(_empty([place for place, one in enumerate(found, start=1) if not one]))
     return found
+
+
+def _empty(places: list[int]) -> str:
+    """Say which entries of a list are empty, by their places from 1."""
+    told = ", ".join(map(str, places[:PLACES_TOLD]))
+    more = f" and {len(places) - PLACES_TOLD} more" if len(places) > PLACES_TOLD else ""
+    return f"entry {told} is empty" if len(places) == 1 else f"entries {told}{more} are empty"
 
 
 def _lines(value: object) -> str:
@@ -235,25 +252,31 @@ def one_of(words: Iterable[str]) -> str:
 
 
 KEYS: Mapping[str, Key] = {
-    "exec_file": Key(field="exec_file", read=text_of(COMMAND), right="a command line"),
-    "exec_directory": Key(field="exec_directory", read=_directory, right="a folder, $HOME/..."),
-    "resources": Key(field=TOGETHER, read=layout, right=f"{LAYOUT}, as oarsub -l takes it"),
-    "walltime": Key(field="walltime_s", read=seconds, right='"H:M:S"'),
-    "type": Key(field="is_besteffort", read=_is_besteffort, right=one_of(TYPES)),
-    "project": Key(field="project", read=text_of(WORD), right="a project's name"),
-    "queue": Key(field="queue", read=text_of(WORD), right="a queue's name"),
-    "pe": Key(field="environment", read=text_of(WORD), right="of Grid Engine: an environment"),
+    "exec_file": Key(field="exec_file", read=text_of(COMMAND), right="a command line is right"),
+    "exec_directory": Key(
+        field="exec_directory", read=_directory, right="a folder is right, $HOME/..."
+    ),
+    "resources": Key(field=TOGETHER, read=layout, right=LAYOUT),
+    "walltime": Key(field="walltime_s", read=seconds, right=TIME),
+    "type": Key(field="is_besteffort", read=_is_besteffort, right=f"{one_of(TYPES)} is right"),
+    "project": Key(field="project", read=text_of(WORD), right="a project's name is right"),
+    "queue": Key(field="queue", read=text_of(WORD), right="a queue's name is right"),
+    "pe": Key(
+        field="environment",
+        read=text_of(WORD),
+        right="a parallel environment of Grid Engine is right",
+    ),
     "properties": Key(field="properties", read=properties, right=PROPERTIES),
     "prologue": Key(field="prologue", read=_lines, right=LINES),
-    "prologue_walltime": Key(field="prologue_walltime_s", read=seconds, right='"H:M:S"'),
+    "prologue_walltime": Key(field="prologue_walltime_s", read=seconds, right=TIME),
     "epilogue": Key(field="epilogue", read=_lines, right=LINES),
-    "epilogue_walltime": Key(field="epilogue_walltime_s", read=seconds, right='"H:M:S"'),
-    "max_jobs": Key(field="max_jobs", read=_count(1, MOST_TASKS), right="a number of tasks"),
+    "epilogue_walltime": Key(field="epilogue_walltime_s", read=seconds, right=TIME),
+    "max_jobs": Key(field="max_jobs", read=_count(1, MOST_TASKS), right=TASKS),
 }
 PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
-    "nb_jobs": (_numbers, f"a number from 1 to {MOST_TASKS}"),
-    "params": (_texts, '["FIRST TASK", "SECOND TASK"]'),
-    "param_file": (text_of(PATH), "a file with a line a task"),
+    "nb_jobs": (_numbers, TASKS),
+    "params": (_texts, TEXTS),
+    "param_file": (text_of(PATH), "a file with one line for each task is right"),
 }
 
 

@@ -12,11 +12,13 @@ from typing import Any
 
 from gridbridge.config.brought import jdl
 from gridbridge.config.brought.directives import Asked, Resource, Script, read_range, resources
-from gridbridge.config.brought.jdl import Said
+from gridbridge.config.brought.jdl import CLUSTERS, Said
 from gridbridge.config.brought.jdl_properties import properties
 from gridbridge.config.brought.jdl_values import LEVELS, MOST_TASKS
-from gridbridge.errors import ConfigError, ParseError
+from gridbridge.config.brought.task_file import lines_of
+from gridbridge.errors import ConfigError, Mistyped, ParseError
 from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.report import count
 from gridbridge.shell.runner import quote
 
 COMMAND_LINE = "the command line"
@@ -49,43 +51,46 @@ class Typed:
 
 
 def array(numbers: str, words: tuple[str, ...], typed: Typed) -> Said:
-    """Return a campaign that runs a command for each number; ConfigError for what is wrong."""
+    """Return a campaign that runs a command for each number; Mistyped for what is wrong."""
     try:
         found = read_range(numbers).numbers
     except ParseError as error:
-        raise ConfigError((f"{COMMAND_LINE}: --array {numbers}: {error}",)) from error
+        raise Mistyped((f"{COMMAND_LINE}: --array {numbers}: {error}",)) from error
     if len(found) > MOST_TASKS:
-        raise ConfigError((f"{COMMAND_LINE}: --array {numbers}: at most {MOST_TASKS} tasks",))
+        wrong = f"{len(found)} tasks; at most {MOST_TASKS} tasks are right"
+        raise Mistyped((f"{COMMAND_LINE}: --array {numbers}: {wrong}",))
     return _said(command(words, "$1"), _name(words), tuple(map(str, found)), typed)
 
 
 def each_line(path: str, words: tuple[str, ...], typed: Typed) -> Said:
     """Return a campaign that runs a command for each line of a file that is not blank.
 
-    A task's name is the number of its line. ConfigError tells everything that is wrong.
+    A task's name is the number of its line. Raises Mistyped where the file can't be read, or an
+    option is wrong; ConfigError tells everything that is wrong in the file.
     """
-    reader = jdl.Reader(path, "", ".")
-    parameters = tuple(f"{number} {quote(line)}" for number, line in reader.numbered(path))
-    if not (parameters or reader.problems):
-        reader.problems.append(f"{path}: no line in it; a line a task")
-    if reader.problems:
-        raise ConfigError(tuple(reader.problems))
+    parameters = tuple(f"{number} {quote(line)}" for number, line in lines_of(path))
     return _said(command(words, "$2"), _name(words), parameters, typed)
 
 
 def script(path: str, text: str, arguments: tuple[str, ...], typed: Typed) -> Said:
-    """Return a campaign that runs a job script; ConfigError tells everything that is wrong."""
+    """Return a campaign that runs a job script; ConfigError tells everything that is wrong.
+
+    It is Mistyped where only what was typed besides the script is.
+    """
     read = Script(path)
     read.read(text)
     problems, asked = read.problems, read.asked
     if len(text.encode("utf-8", "surrogateescape")) > SCRIPT_BYTES or "\0" in text:
-        problems.append(f"{path}: at most {SCRIPT_BYTES} bytes, and no NUL byte")
+        wrong = "it is too long, or has a NUL byte"
+        problems.append(f"{path}: {wrong}; text of at most {SCRIPT_BYTES} bytes is right")
+    if not text.strip():
+        problems.append(f"{path}: it is empty; a script with a command is right")
     if asked.most and asked.most < len(typed.clusters):
         wish = (
             f"the clusters share it, and {len(typed.clusters)} take part;"
-            f" name at most {asked.most}: --clusters a,b"
+            f" --clusters with {count(asked.most, 'cluster')} at most is right"
         )
-        problems.append(f"{path}: -tc {asked.most}: {wish}")
+        problems.append(f"{asked.places['max_jobs']}: {wish}")
     if problems:
         raise ConfigError(tuple(problems))
     if not (asked.walltime_s or typed.resources):
@@ -177,14 +182,27 @@ def _said(
         table["exec_directory"] = _at_home(os.path.abspath(asked.folder or "."))
     if asked.most:
         table["max_jobs"] = max(1, asked.most // max(1, len(typed.clusters)))
+    of_script = {*asked.places.values()}
     warnings = _add_resources(table, typed.resources, asked)
     warnings += _add_clusters(table, typed, asked)
     if asked.walltime_s:
         hours, rest = divmod(asked.walltime_s, 3600)
         table["walltime"] = f"{hours}:{rest // 60:02}:{rest % 60:02}"
     text = json.dumps(table)
-    made = jdl.load(COMMAND_LINE, text, type_=typed.type_, parameters=parameters)
+    places = asked.places | _typed_places(typed)
+    reader = jdl.Reader(COMMAND_LINE, text, ".", places=places)
+    try:
+        made = reader.read(typed.type_, parameters)
+    except ConfigError as error:
+        is_of_script = any(places.get(key) in of_script for key in reader.wrong)
+        raise (ConfigError if is_of_script else Mistyped)(error.problems) from error
     return Said(jdl=made.jdl, parameters=parameters, warnings=(*warnings, *made.warnings))
+
+
+def _typed_places(typed: Typed) -> dict[str, str]:
+    """Return which options ask for what the keys of a JDL ask for."""
+    places = {CLUSTERS: f"{COMMAND_LINE}: --clusters"}
+    return places | ({"name": f"{COMMAND_LINE}: -N {typed.name:.80}"} if typed.name else {})
 
 
 def _add_clusters(table: dict[str, Any], typed: Typed, asked: Asked) -> list[str]:
@@ -203,8 +221,8 @@ def _condition(one: Resource) -> str:
     try:
         return properties(text)
     except ValueError as error:
-        wrong = f"{one.place}: -l {one.text}: no resource; NAME=VALUE"
-        raise ConfigError((wrong,)) from error
+        wrong = f"{one.place}: -l {one.text}: it is not a resource; NAME=VALUE is right"
+        raise (Mistyped if one.place == COMMAND_LINE else ConfigError)((wrong,)) from error
 
 
 def _add_resources(table: dict[str, Any], words: tuple[str, ...], asked: Asked) -> list[str]:
@@ -215,13 +233,15 @@ def _add_resources(table: dict[str, Any], words: tuple[str, ...], asked: Asked) 
         key, _, value = one.partition("=")
         if "/" in key or key in LEVELS:
             table["resources"] = one
+            asked.places["resources"] = f"{COMMAND_LINE}: -l {one}"
         elif key == "walltime":
             table["walltime"], asked.walltime_s = value, 0
+            asked.places["walltime"] = f"{COMMAND_LINE}: -l {one}"
         else:
             try:
                 idle += resources(asked, one)
             except ParseError as error:
-                raise ConfigError((f"{COMMAND_LINE}: -l {one}: {error}; {TIME}",)) from error
+                raise Mistyped((f"{COMMAND_LINE}: -l {one}: {error}",)) from error
     return [f"{COMMAND_LINE}: -l {one}: changes nothing yet" for one in idle]
 
 

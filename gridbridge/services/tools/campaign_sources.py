@@ -8,7 +8,7 @@ from gridbridge.config.brought import added, jdl, typed
 from gridbridge.config.brought.jdl import Said
 from gridbridge.config.brought.typed import Typed
 from gridbridge.config.kinds import OF_KIND
-from gridbridge.errors import ConfigError
+from gridbridge.errors import ConfigError, Mistyped
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.places import CAMPAIGNS, CONFIG, PUBLISHED
@@ -137,7 +137,7 @@ def _refuse_unknown(named: tuple[str, ...], known: tuple[str, ...]) -> None:
     unknown = [name for name in named if known and name not in known]
     if unknown:
         there = ", ".join(known)
-        raise ConfigError(
+        raise Mistyped(
             (f"--clusters: no cluster {', '.join(unknown)} here; the clusters are {there}",)
         )
 

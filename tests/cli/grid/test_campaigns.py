@@ -143,6 +143,26 @@ def test_gridstat_of_an_unknown_campaign_ends_with_1(published: str) -> None:
     assert "no campaign 99" in done.output
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ["2", "-f", "-e"],
+            "give one of -f, -e, -J, --failed, --plot and --watch, not several",
+        ),
+        (["-f"], "-f, -e, -J, --failed and --plot are of one campaign: gridstat 12 -f"),
+        (["-j", "2.0", "-O", "-E"], "give one of -C, -O and -E, not several"),
+    ],
+)
+def test_options_that_do_not_go_together_are_told(
+    published: str, options: list[str], words: str
+) -> None:
+    """In a sentence."""
+    done = stat(published, *options)
+
+    assert str(done.exception) == words
+
+
 def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
     """Not a word but the header."""
     assert stat(str(tmp_path)).output.splitlines() == [HEAD]
@@ -151,25 +171,25 @@ def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "status", "words"),
     [
-        (["-j", "{}"], 1, "clusters: no cluster"),
+        (["-j", "{}"], 1, "clusters: it names no cluster"),
         (["-j", "not"], 1, "JSON or TOML"),
         ([], 2, "one of -f FILE, -j JSON, -,"),
         (["-f", "a", "-j", "b"], 2, "one of -f FILE, -j JSON, -,"),
         (["-f", "a", "b"], 2, "one of -f FILE, -j JSON, -,"),
         (["--array", "1", "--each-line", "a", "--", "b"], 2, "one of -f FILE, -j JSON, -,"),
         (["-", "b"], 2, "one of -f FILE, -j JSON, -,"),
-        (["--array", "1-9"], 2, "a command after --"),
+        (["--array", "1-9"], 2, "no command stands after --"),
         (
             ["--array", "9-1", "--clusters", "a", "--", "x"],
-            1,
+            2,
             "--array 9-1: it ends before it begins",
         ),
-        (["--array", "1", "--clusters", "", "--", "x"], 2, "--clusters '': no cluster"),
+        (["--array", "1", "--clusters", "", "--", "x"], 2, "--clusters '': it names no cluster"),
         (["-f", "/dev/zero"], 2, "/dev/zero: longer than 256 MiB"),
-        (["--array", "1-99999999", "--clusters", "a", "--", "x"], 1, "at most 10000000 tasks"),
-        (["--array", "1", "--clusters", "A", "--", "x"], 1, "a cluster's name"),
-        (["--array", "1", "--clusters", "a", "-l", "h_rt=x", "--", "x"], 1, "-l h_rt=x: 'x' is no"),
-        (["--each-line", "/nonexistent", "--clusters", "a", "--", "x"], 1, "No such file"),
+        (["--array", "1-99999999", "--clusters", "a", "--", "x"], 2, "at most 10000000 tasks"),
+        (["--array", "1", "--clusters", "A", "--", "x"], 2, "--clusters A: it is not the name"),
+        (["--array", "1", "--clusters", "a", "-l", "h_rt=x", "--", "x"], 2, "-l h_rt=x: 'x' is no"),
+        (["--each-line", "/nonexistent", "--clusters", "a", "--", "x"], 2, "No such file"),
         (["-j", "{}", "-N", "name"], 2, "go without a JDL"),
         (["/nonexistent.sh"], 2, "No such file"),
         (["-c", "99999", "-F", "lines"], 1, "no campaign 99999"),
@@ -414,12 +434,12 @@ def test_root_submits_no_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("option", "is_told"), [("--check", True), ("--wait", True), ("--seed", False)]
+    ("option", "is_told"), [("--type", True), ("--wait", True), ("--seed", False)]
 )
 def test_our_options_behind_a_script_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, is_told: bool
 ) -> None:
-    """They are the script's words, as at qsub; who asks for a check should not find it sent."""
+    """They are the script's words, as at qsub."""
     (tmp_path / "job.sh").write_text("echo $1\n")
     monkeypatch.setattr(campaigns, "submit", lambda _: 12)
     argv = ["--clusters", "beta", str(tmp_path / "job.sh"), option]

@@ -1,0 +1,128 @@
+"""Where a campaign comes from, as gridsub's command line says."""
+
+import io
+import sys
+from dataclasses import dataclass
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.config.brought.jdl import Said
+from gridbridge.config.brought.mistaken import is_jdl
+from gridbridge.config.brought.task_file import FILE_BYTES
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.services.tools import campaign_sources
+from gridbridge.services.tools.campaign_sources import Wishes
+
+CHECK = "--check"
+OURS_ALONE = ("--wait", "--clusters", "--type")
+ENDINGS = (".json", ".toml", ".jdl")  # in any case of letters
+JSON_TEXT = "the JDL of -j"
+SOURCES = "give one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a job script"
+STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Typed:
+    """Where a campaign comes from, as the command line says."""
+
+    path: str | None
+    text: str | None
+    numbers: str | None
+    lines: str | None
+    retried: int | None
+    words: tuple[str, ...]
+    wishes: Wishes
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no campaign is named, and nothing of one."""
+        options = (self.path, self.text, self.numbers, self.lines, self.retried)
+        plain = Wishes(type_=Type.DEFAULT.value)
+        return not (self.words or any(each is not None for each in options)) and (
+            self.wishes == plain
+        )
+
+    def read(self) -> Said:
+        """Return the campaign; a usage error unless it comes from one place."""
+        options = (self.path, self.text, self.numbers, self.lines, self.retried)
+        is_command = self.numbers is not None or self.lines is not None
+        alone = bool(self.words) and not is_command
+        if sum(each is not None for each in options) + alone != 1:
+            raise click.UsageError(SOURCES)
+        if is_command:
+            return self._command()
+        if alone and self.words[0] != STANDARD_INPUT:
+            file = self.words[0]
+            text = text_of(file)
+            _refuse_jdl(file, text)
+            _weigh_options(file, self.words[1:])
+            return campaign_sources.script(file, text, self.words[1:], self.wishes)
+        if len(self.words) > 1:
+            raise click.UsageError(SOURCES)
+        self._refuse_wishes()
+        if self.retried is not None:
+            return campaign_sources.failed(self.retried)
+        source = JSON_TEXT if self.text is not None else self.path or STANDARD_INPUT
+        text = self.text if self.text is not None else text_of(source)
+        return campaign_sources.read(source, text, self.wishes.type_)
+
+    def _command(self) -> Said:
+        if not self.words:
+            option = "--array 1-9" if self.numbers is not None else f"--each-line {self.lines}"
+            raise click.UsageError(
+                f"no command stands after --; gridsub {option} -- CMD {{}} is right"
+            )
+        if self.numbers is not None:
+            return campaign_sources.array(self.numbers, self.words, self.wishes)
+        file = "/dev/stdin" if self.lines == STANDARD_INPUT else str(self.lines)
+        return campaign_sources.each_line(file, self.words, self.wishes)
+
+    def _refuse_wishes(self) -> None:
+        if self.wishes != Wishes(type_=self.wishes.type_):
+            raise click.UsageError(
+                "--clusters, -l, -N, --type and --idempotent go without a JDL, which says it itself"
+            )
+
+
+def _refuse_jdl(file: str, text: str) -> None:
+    """Refuse a JDL in the place of a job script: sh would run it."""
+    if file.lower().endswith(ENDINGS) or is_jdl(text):
+        raise click.UsageError(f"{file}: it is a JDL and no job script; gridsub -f {file} is right")
+
+
+def _weigh_options(file: str, words: tuple[str, ...]) -> None:
+    """Tell who writes our options behind a script that they are its own words, as at qsub.
+
+    Who asks for a check there would have the campaign submitted, so that is refused.
+    """
+    if CHECK in words:
+        raise click.UsageError(
+            f"{CHECK} behind {file} would be the script's own; gridsub {CHECK} {file} is right, or"
+            f" gridsub --array 1 -- {file} {CHECK} {{}} for a script that has such an option"
+        )
+    for word in OURS_ALONE:
+        if word in words:
+            output.complain(f"gridsub: {word} behind the script is the script's; ours go before it")
+
+
+def text_of(path: str) -> str:
+    """Return the text of a JDL or script; a usage error where there is none."""
+    try:
+        data = _bytes_of(path)
+        text = data.decode()
+    except OSError as error:
+        raise click.UsageError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise click.UsageError(f"{path}:{line}: {data[error.start]:#x} is not UTF-8") from error
+    if len(data) > FILE_BYTES:
+        raise click.UsageError(f"{path}: longer than {FILE_BYTES >> 20} MiB")
+    return io.StringIO(text, newline=None).read()
+
+
+def _bytes_of(path: str) -> bytes:
+    if path == STANDARD_INPUT:
+        return sys.stdin.buffer.read(FILE_BYTES + 1)
+    with open(path, "rb") as file:
+        return file.read(FILE_BYTES + 1)

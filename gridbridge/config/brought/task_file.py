@@ -1,0 +1,104 @@
+"""Reads a file with a line for each task: a JDL's `param_file`, `gridsub -F` or `--each-line`.
+
+All that is wrong with its lines is noted, each by its number; a device may have no end.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import BinaryIO
+
+from gridbridge.config.brought.jdl_values import NUL, UTF_8
+from gridbridge.errors import ConfigError, Mistyped
+
+LINE_BYTES = 65_536  # of one task's parameters
+FILE_BYTES = 256 << 20  # of all tasks' parameters
+MOST_TOLD = 1000  # wrong lines of one file; of more it is told how many there are
+STDIN = "/dev/stdin"
+NO_LINE = ("it has no line that is not blank", "one line for each task is right")
+NOT_PLAIN = ("it is no plain file", "a file with one line for each task is right")
+READABLE = "a file that can be read is right"
+
+
+def lines_of(path: str) -> tuple[tuple[int, str], ...]:
+    """Return the lines of a file that was typed, with their numbers.
+
+    Raises Mistyped where it can't be read, and ConfigError for all that is wrong in it.
+    """
+    file = TaskFile(path)
+    lines = tuple(file.numbered())
+    if file.unread:
+        raise Mistyped((f"{path}: {'; '.join(file.unread)}",))
+    if not (lines or file.problems):
+        file.problems.append(f"{path}: {'; '.join(NO_LINE)}")
+    if file.problems:
+        raise ConfigError(tuple(file.problems))
+    return lines
+
+
+@dataclass(slots=True)
+class TaskFile:
+    """One file, and what is found to be wrong with it."""
+
+    path: str
+    folder: str = "."
+    problems: list[str] = field(default_factory=list)
+    unread: tuple[str, str] | None = None  # why it can't be read, and what would be right
+    untold: int = 0  # wrong lines
+
+    def numbered(self) -> Iterator[tuple[int, str]]:
+        """Give its lines that are not blank, with their numbers.
+
+        A line that is no UTF-8 or too long is wrong: nothing of these is kept, for all of a large
+        file may be so.
+        """
+        is_absolute = self.path[:1] == "/"
+        try:
+            with open(self.path if is_absolute else f"{self.folder}/{self.path}", "rb") as file:
+                for number, line in self._bounded(file):
+                    stripped = line.strip()
+                    if stripped and (text := self._text_of(number, stripped)):
+                        yield number, text
+        except OSError as error:
+            self.unread = (str(error.strerror), READABLE)
+        if self.untold:
+            self.problems.append(f"{self.path}: {self.untold} more wrong lines after these")
+
+    def _bounded(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+        """Give the lines with their numbers; a device may have no line's end either."""
+        mode = os.fstat(file.fileno()).st_mode
+        if self.path != STDIN and not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            self.unread = NOT_PLAIN
+            return
+        left = FILE_BYTES
+        for number in count(1):
+            line = file.readline(left + 1)
+            left -= len(line)
+            if left < 0:
+                wrong = f"the file is too large; at most {FILE_BYTES} bytes are right"
+                self.problems.append(f"{self.path}:{number}: {wrong}")
+            if not line or left < 0:
+                return
+            if len(line) > LINE_BYTES:
+                wrong = f"it has {len(line)} bytes; at most {LINE_BYTES} are right"
+                self._wrong_line(number, wrong)
+                continue
+            yield number, line
+
+    def _text_of(self, number: int, line: bytes) -> str:
+        try:
+            if b"\0" in line:
+                raise ValueError(NUL)
+            return line.decode()
+        except ValueError as error:
+            self._wrong_line(number, f"{getattr(error, 'reason', error)}; {UTF_8}")
+            return ""
+
+    def _wrong_line(self, number: int, problem: str) -> None:
+        """Note a wrong line; a file may have a hundred million of them."""
+        if len(self.problems) < MOST_TOLD:
+            self.problems.append(f"{self.path}:{number}: {problem}")
+        else:
+            self.untold += 1

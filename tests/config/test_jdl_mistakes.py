@@ -1,0 +1,249 @@
+"""Each mistake of a campaign is told in one line: where, what is wrong, and what is right."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gridbridge.config.brought import added, jdl, typed
+from gridbridge.config.brought.mistaken import is_jdl
+from gridbridge.config.brought.typed import Typed
+from gridbridge.errors import ConfigError, Mistyped
+
+PLAIN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
+YEAR = '"H:M:S" is right, from "0:0:1" to "8760:0:0", a year'
+COMMAND = "a command line is right"
+LAYOUT = (
+    "/nodes=N/core=M, /core=M or /nodes=N/cpu=C/core=M is right, as oarsub -l takes it,"
+    " with 1 to 100000 slots in all"
+)
+TEXTS = '["FIRST TASK", "SECOND TASK"] is right'
+AT = Typed(clusters=("beta", "gamma"))
+
+
+def told_of(said: object, known: tuple[str, ...] = ()) -> list[str]:
+    """Return what is told of a JDL."""
+    text = said if isinstance(said, str) else json.dumps(said)
+    with pytest.raises(ConfigError) as told:
+        jdl.load("n", text, known=known)
+    return list(told.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("walltime", "1h", f"it is not a time; {YEAR}"),
+        ("walltime", "8761", f"out of range; {YEAR}"),
+        ("max_jobs", 0, "out of range; a number from 1 to 10000000 is right"),
+        ("resources", "/core=0", f"out of range; {LAYOUT}"),
+        (
+            "resources",
+            "/nodes=1",
+            f"without /core=M at its end nobody knows how many slots it asks for; {LAYOUT}",
+        ),
+        ("idempotent", "yes", "it is wrong; true or false is right"),
+        ("exec_file", 3, f"wrong form; {COMMAND}"),
+    ],
+)
+def test_what_is_right_is_a_clause_of_its_own(key: str, value: object, problem: str) -> None:
+    """A wrong value is one mistake, however many clusters take it."""
+    known = PLAIN | {"clusters": {"beta": {}, "gamma": {}}, key: value}
+
+    assert told_of(known) == [f"n:1: {key} = {json.dumps(value)}: {problem}"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        (["a", "", " ", "b"], "entries 2, 3 are empty"),
+        (["a", "\t"], "entry 2 is empty"),
+        ([""] * 14, "entries 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 4 more are empty"),
+    ],
+)
+def test_an_empty_entry_of_params_is_told_with_its_place(entries: list[str], problem: str) -> None:
+    """No task vanishes without a word; a list that is added is held to the same."""
+    said = {key: value for key, value in PLAIN.items() if key != "nb_jobs"} | {"params": entries}
+    with pytest.raises(ConfigError, match=rf": {problem}; \["):
+        added.of_text("-J", json.dumps(entries), ())
+
+    (told,) = told_of(said)
+
+    assert told.endswith(f": {problem}; {TEXTS}")
+
+
+@pytest.mark.parametrize(
+    ("said", "known", "expected"),
+    [
+        (
+            {"name": "n", "nb_jobs": 1},
+            (),
+            [
+                'n: clusters: it names no cluster; {"NAME": {...}}, at least one, is right',
+                f"n: exec_file: missing; {COMMAND}",
+            ],
+        ),
+        (
+            PLAIN | {"clusters": {"Beta": {"walltme": "1"}}},
+            ("alpha", "beta"),
+            [
+                "n:1: clusters.Beta: there is no such cluster here; alpha or beta is right",
+                "n:1: Beta.walltme: unknown key; walltime is the nearest",
+            ],
+        ),
+        (
+            PLAIN | {"clusters": {"Beta": {"max_jobs": 0}}},
+            (),
+            [
+                "n:1: clusters.Beta: it is not the name of a cluster;"
+                " small letters, digits and -, a letter first, at most 32, are right",
+                "n:1: Beta.max_jobs = 0: out of range; a number from 1 to 10000000 is right",
+            ],
+        ),
+        (
+            PLAIN | {"clusters": {"beta": 3}},
+            (),
+            ["n:1: clusters.beta = 3: it is not a table; a table, {...}, is right"],
+        ),
+        (
+            {"name": "n", "nb_jobs": 1, "clusters": {"beta": {"exec_file": 3}, "gamma": {}}},
+            (),
+            [
+                f"n:1: beta.exec_file = 3: wrong form; {COMMAND}",
+                f"n:1: gamma.exec_file: missing; {COMMAND}",
+            ],
+        ),
+    ],
+    ids=["no clusters", "unknown cluster", "no name", "no table", "one command"],
+)
+def test_every_mistake_is_told_at_once(
+    said: object, known: tuple[str, ...], expected: list[str]
+) -> None:
+    """One that hides nothing behind it, and makes no second line."""
+    assert told_of(said, known) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{\n  "name": "a",\n  "nb_jobs" 3\n}', "n:3: Expecting ':' delimiter"),
+        ("name = 'a'\nnb_jobs = \n", "n:2: Invalid value"),
+        ("name = 'a'\nnb_jobs = [1,\n", "n:2: "),
+        ("[1]", "n:1: [1]: it is not a table"),
+    ],
+    ids=["JSON", "TOML", "TOML's end", "list"],
+)
+def test_a_mistake_of_the_form_is_told_with_its_line(text: str, place: str) -> None:
+    """Of JSON and of TOML."""
+    (told,) = told_of(text)
+
+    assert told.startswith(place)
+    assert told.endswith("right")
+
+
+def test_a_key_that_stands_twice_is_told_with_what_is_right() -> None:
+    twice = '{"name": "n", "nb_jobs": 1, "nb_jobs": 2, "exec_file": "x", "clusters": {"b": {}}}'
+
+    assert told_of(twice) == ["n:1: nb_jobs: the same key stands there twice; once is right"]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("#$ -j maybe", "job.sh:1: -j maybe: it says neither yes nor no; y or n is right"),
+        (
+            "#$ -l h_rt=0",
+            "job.sh:1: -l h_rt=0: no task ends in no time;"
+            " h_rt=H:M:S or seconds, from 1 second, is right",
+        ),
+        (" \n\n", "job.sh: it is empty; a script with a command is right"),
+        (
+            "echo\n#$ -tc 1",
+            "job.sh:2: -tc 1: the clusters share it, and 2 take part;"
+            " --clusters with 1 cluster at most is right",
+        ),
+        ("echo\n#$ -l h_rt=9000:0:0", f"job.sh:2: -l h_rt=9000:0:0: out of range; {YEAR}"),
+        ("#$ -pe smp 100001", f"job.sh:1: -pe smp 100001: out of range; {LAYOUT}"),
+    ],
+    ids=["-j", "no time", "empty", "-tc", "long", "slots"],
+)
+def test_a_script_is_refused_where_qsub_would_do_so(line: str, problem: str) -> None:
+    """And told with the line that asks for it."""
+    with pytest.raises(ConfigError) as told:
+        typed.script("job.sh", line, (), AT)
+
+    assert told.value.problems == (problem,)
+    assert not isinstance(told.value, Mistyped)
+
+
+@pytest.mark.parametrize("word", ["y", "yes", "n", "no"])
+def test_a_script_joins_its_outputs_or_does_not(word: str) -> None:
+    """As qsub takes it."""
+    said = typed.script("job.sh", f"#$ -j {word}\necho\n", (), AT)
+
+    assert ("2>&1" in said.jdl.clusters["beta"].exec_file) is word.startswith("y")
+
+
+@pytest.mark.parametrize(
+    ("wish", "problem"),
+    [
+        ({"resources": ("walltime=1h",)}, f"-l walltime=1h: it is not a time; {YEAR}"),
+        ({"resources": ("h_rt=9000:0:0",)}, f"-l h_rt=9000:0:0: out of range; {YEAR}"),
+        ({"resources": ("/core=0",)}, f"-l /core=0: out of range; {LAYOUT}"),
+        ({"name": "a\nb"}, "-N a\nb: wrong form; 1 to 255 printable characters are right"),
+        (
+            {"clusters": ("A",)},
+            "--clusters A: it is not the name of a cluster;"
+            " small letters, digits and -, a letter first, at most 32, are right",
+        ),
+    ],
+    ids=["walltime", "h_rt", "slots", "name", "cluster"],
+)
+def test_what_was_typed_is_told_by_its_option(wish: dict[str, object], problem: str) -> None:
+    """The script is right, so that it is the command line which is wrong."""
+    asked = Typed(**({"clusters": ("beta",)} | wish))  # type: ignore[arg-type]
+
+    for run in (
+        lambda: typed.array("1-3", ("x",), asked),
+        lambda: typed.script("job.sh", "#$ -N n\n#$ -l h_rt=60\necho\n", (), asked),
+    ):
+        with pytest.raises(Mistyped) as told:
+            run()
+
+        assert told.value.problems == (f"the command line: {problem}",)
+
+
+def test_a_file_that_has_no_line_is_told_with_what_is_right(tmp_path: Path) -> None:
+    """It can be read, so that it is refused as a JDL would be; one that can't be was mistyped."""
+    (tmp_path / "empty").write_text("\n")
+    right = "it has no line that is not blank; one line for each task is right"
+    with pytest.raises(ConfigError) as refused:
+        typed.each_line(f"{tmp_path}/empty", ("x",), AT)
+    with pytest.raises(Mistyped, match="No such file or directory; a file that can be read is"):
+        typed.each_line(f"{tmp_path}/none", ("x",), AT)
+    with pytest.raises(Mistyped, match="no plain file; a file with one line for each task is"):
+        added.of_file("/dev/zero", ())
+
+    assert refused.value.problems == (f"{tmp_path}/empty: {right}",)
+    assert not isinstance(refused.value, Mistyped)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a": 1}', True),
+        ('\n{"name": "a"}', True),
+        ('name = "a"\n[clusters.beta]\n', True),
+        ("Exec_File = 'x'\n", True),
+        ("#!/bin/sh\nname=1\n", False),
+        ("#$ -t 1-9\nname=$1\necho $name\n", False),
+        ("", False),
+        ("# only a comment\n", False),
+        ("OTHER=1\n", False),
+        ("[ -f x ] && echo\n", False),
+        ("{ echo; }\n", False),
+        ("[" * 99_999, False),
+    ],
+)
+def test_a_script_is_told_from_a_jdl(text: str, expected: bool) -> None:
+    """By a key of a JDL, so that no real script is taken for one."""
+    assert is_jdl(text) is expected
