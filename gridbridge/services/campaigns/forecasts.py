@@ -57,8 +57,9 @@ class Forecasts:
                 self._made[campaign.number] = self._make(campaign, seen, elapsed, now)
                 self._keep(campaign, now)
         for number in plan.finished:
-            if number in self._kept:
-                self._kept[number] = replace(self._kept[number], ended_at=now)
+            kept = self._kept.get(number)
+            if kept and kept.ended_at is None:  # it was measured at its first end
+                self._kept[number] = replace(kept, ended_at=now)
 
     def forget(self, campaigns: Iterable[int]) -> None:
         """Forget what was foretold of campaigns that have got more tasks."""

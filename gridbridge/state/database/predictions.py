@@ -116,6 +116,6 @@ class Predictions:
         self._database.execute(self._database.upsert(FORECASTS), asdict(kept))
 
     def has_ended(self, campaign: int, at: datetime) -> None:
-        """Note when a campaign ended, for its forecast."""
-        of = FORECASTS.c.campaign == campaign
+        """Note when a campaign first ended, for its forecast: a later end changes nothing."""
+        of = and_(FORECASTS.c.campaign == campaign, FORECASTS.c.ended_at.is_(None))
         self._database.execute(update(FORECASTS).where(of).values(ended_at=at))

@@ -244,3 +244,22 @@ def test_job_ratios_are_kept_for_the_campaigns_that_are_asked_for(site: Site) ->
     kept = Ratio(campaign=2, cluster="beta", ratio=0.5, free=4, submitted=3)
     assert site.predictions.ratios([2, 3]) == (kept,)
     assert site.predictions.ratios([]) == ()
+
+
+def test_the_error_of_a_forecast_is_that_of_the_first_end(site: Site) -> None:
+    """A campaign that is taken up again, and ends once more, changes nothing that was measured."""
+    site.end(50, 60)
+    site.look((30.0,) * 10)
+    site.now += timedelta(minutes=10)
+    site.look((), is_over=True)
+    first = site.shown(CampaignState.TERMINATED).forecast_error
+    kept = site.predictions.forecasts()
+
+    site.now += timedelta(days=1)
+    site.look((30.0,))
+    site.look((), is_over=True)
+
+    assert first is not None
+    assert first == site.shown(CampaignState.TERMINATED).forecast_error
+    assert kept == site.predictions.forecasts()
+    assert site.made().errors() == site.forecasts.errors()
