@@ -6,6 +6,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, JSON
+from gridbridge.cli.plots import written
 from gridbridge.model.rebalance.moves import Advice, Checked, Rejected
 from gridbridge.services.rebalance import deciding, offline
 from gridbridge.services.rebalance.deciding import Asked, Planned
@@ -16,7 +17,11 @@ ENDS = """For root and the service account.
 APPLY = click.option("--apply", "is_acting", is_flag=True, help="Move what holds still.")
 FROM = click.option("--from", "source", metavar="FILE", help="Decide about this file.")
 PLOT = click.option(
-    "--plot", "picture", metavar="FILE", help="Draw the hosts before and after: .png ..."
+    "--plot",
+    "picture",
+    metavar="FILE",
+    callback=written.named,
+    help="Draw the hosts before and after: .png, .svg ...",
 )
 
 

@@ -6,6 +6,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.options import JSON
+from gridbridge.cli.plots import written
 from gridbridge.model.elastic.replayed import Outcome, ReplayRules, Terms
 from gridbridge.model.elastic.sections import Demand
 from gridbridge.services.elastic.simulation import compared as service
@@ -36,7 +37,12 @@ HEAD = (
     help="Compare this one; may be repeated. Without it: all of them.",
 )
 @click.option("--sweep", "is_swept", is_flag=True, help="Try other settings of each policy too.")
-@click.option("--plot", metavar="FILE.png", help="Draw the nodes and what waits, or the sweep.")
+@click.option(
+    "--plot",
+    metavar="FILE",
+    callback=written.named,
+    help="Draw the nodes and what waits, or the sweep: .png, .svg ...",
+)
 @click.option(
     "--max-nodes",
     type=click.IntRange(1, 10000),

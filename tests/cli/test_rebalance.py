@@ -85,14 +85,18 @@ def test_hosts_are_drawn_as_they_are_and_as_they_would_be(path: str, tmp_path: P
     assert picture.stat().st_size > 5000
 
 
-@pytest.mark.parametrize("name", ["hosts.nosuch", "nowhere/hosts.png"])
-def test_a_picture_that_can_not_be_written_is_one_line(
-    path: str, tmp_path: Path, name: str
-) -> None:
-    done = plan("--from", path, "--plot", str(tmp_path / name))
+def test_a_picture_that_can_not_be_written_is_one_line(path: str, tmp_path: Path) -> None:
+    done = plan("--from", path, "--plot", f"{tmp_path}/nowhere/hosts.png")
 
     assert isinstance(done.exception, OutputError)
-    assert str(done.exception).startswith(f"{tmp_path / name}: ")
+    assert str(done.exception) == f"{tmp_path}/nowhere/hosts.png: No such file or directory"
+
+
+def test_a_name_that_is_no_picture_is_refused(path: str, tmp_path: Path) -> None:
+    done = plan("--from", path, "--plot", f"{tmp_path}/hosts.nosuch")
+
+    assert done.exit_code == 2
+    assert "hosts.nosuch: a picture's name ends in .png" in done.output
 
 
 @pytest.mark.parametrize(("words", "is_quiesced"), [((), True), (("--off",), False)])

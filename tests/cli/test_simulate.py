@@ -119,6 +119,13 @@ def test_a_picture_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     assert isinstance(done.exception, OutputError)
 
 
+def test_a_name_that_is_no_picture_is_refused_at_once(tmp_path: Path) -> None:
+    done = simulate(*WEEK, "--plot", f"{tmp_path}/week")
+
+    assert done.exit_code == 2
+    assert "week: a picture's name ends in .png" in done.stderr
+
+
 def test_a_sweep_marks_the_frontier() -> None:
     done = simulate(*WEEK, "--policy", "squeeze", "--sweep", "--json")
     (found,) = json.loads(done.stdout)

@@ -10,16 +10,20 @@ from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, listing, onward, showing, watching
 from gridbridge.cli.grid.showing import NothingEnded, Unknown, View
 from gridbridge.cli.options import FOLDER
+from gridbridge.cli.plots import written
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.state.campaign_files import NotTheirs
 
 OF_ONE = "-f, -e, -J, --failed"
+OF_CAMPAIGN = ("is_full", "is_events", "is_jdl", "is_failed", "picture")
+OF_TASK = ("is_there", "is_output", "is_error")
+NO_TABLE = ("is_events", "is_jdl", "picture")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("number", metavar="[ID]", type=int, required=False)
-@click.option("-c", "--campaign", metavar="ID", type=int, help="The same.")
+@click.option("-c", "--campaign", metavar="ID", type=int, help="The campaign of this id, as ID.")
 @click.option("-u", "--username", "user", metavar="USER", help="Of this user alone.")
 @click.option("-H", "--headerless", "is_headless", is_flag=True, help="Without the first line.")
 @click.option("-d", "--json", "--dump", "is_json", is_flag=True, help="As JSON.")
@@ -38,9 +42,17 @@ OF_ONE = "-f, -e, -J, --failed"
 @click.option("-J", "--jdl", "is_jdl", is_flag=True, help="Its JDL, to its owner.")
 @click.option("--failed", "is_failed", is_flag=True, help="The tasks that failed, and why.")
 @click.option("--watch", "is_watch", is_flag=True, help="Go on until the campaigns have ended.")
-@click.option("--plot", "picture", metavar="FILE", help="Draw how its tasks ended: .png, .svg ...")
+@click.option(
+    "--plot",
+    "picture",
+    metavar="FILE",
+    callback=written.named,
+    help="Draw how its tasks ended: .png, .svg ...",
+)
 @FOLDER
+@click.pass_context
 def gridstat(
+    context: click.Context,
     number: int | None,
     campaign: int | None,
     user: str | None,
@@ -82,15 +94,7 @@ def gridstat(
     del is_pretty
     view = View(folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv)
     chosen = number if campaign is None else campaign
-    if problem := _problem(
-        [is_full, is_events, is_jdl, is_failed, bool(picture)],
-        is_one=chosen is not None,
-        is_watch=is_watch,
-        is_table=is_json or is_csv,
-        of_task=is_there + is_output + is_error,
-        is_of_task=job is not None,
-        is_of_tasks=is_full or offset is None,
-    ):
+    if problem := _problem(context.params):
         raise click.UsageError(problem)
 
     def look() -> list[ShownCampaign]:
@@ -124,28 +128,26 @@ def gridstat(
     return 0
 
 
-def _problem(
-    chosen: Sequence[bool],
-    *,
-    is_one: bool,
-    is_watch: bool,
-    is_table: bool,
-    of_task: int,
-    is_of_task: bool,
-    is_of_tasks: bool,
-) -> str:
+def _problem(asked: Mapping[str, Any]) -> str:
     """Say which options do not go together; empty where all do."""
-    if of_task and not is_of_task:
-        return "-C, -O and -E are of one task: gridstat -j 12.0 -O"
-    if of_task > 1:
-        return "give one of -C, -O and -E, not several"
-    if any(chosen) and not is_one:
-        return f"{OF_ONE} and --plot are of one campaign: gridstat 12 -f"
-    if sum(chosen) + is_watch > 1:
-        return f"give one of {OF_ONE}, --plot and --watch, not several"
-    if is_watch and is_table:
-        return "--watch goes without --json and --csv"
-    return "" if is_of_tasks else "-o goes with -f"
+    numbers = {asked["number"], asked["campaign"]} - {None}
+    of_task = sum(asked[each] for each in OF_TASK)
+    of_one = sum(bool(asked[each]) for each in OF_CAMPAIGN)
+    is_table = asked["is_json"] or asked["is_csv"]
+    has_no_table = of_task or any(asked[each] for each in NO_TABLE)
+    wrong = (
+        (len(numbers) > 1, "give one campaign: ID or -c ID"),
+        (of_task and asked["job"] is None, "-C, -O and -E are of one task: gridstat -j 12.0 -O"),
+        (of_task > 1, "give one of -C, -O and -E, not several"),
+        (of_one and not numbers, f"{OF_ONE} and --plot are of one campaign: gridstat 12 -f"),
+        (of_one + asked["is_watch"] > 1, f"give one of {OF_ONE}, --plot and --watch, not several"),
+        (asked["is_watch"] and is_table, "--watch goes without --json and --csv"),
+        (asked["is_csv"] and has_no_table, "--csv goes without -e, -J, --plot, -C, -O and -E"),
+        (asked["picture"] and asked["is_json"], "--plot goes without --json"),
+        (asked["is_csv"] and asked["is_json"], "one of --json and --csv"),
+        (asked["offset"] is not None and not asked["is_full"], "-o goes with -f"),
+    )
+    return next((told for is_wrong, told in wrong if is_wrong), "")
 
 
 def _range(text: str | None) -> Callable[[int], bool]:

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
+from gridbridge.cli.plots import written
 from gridbridge.errors import OutputError
 from gridbridge.model.elastic.seeing import Statistics
 
@@ -96,14 +97,13 @@ PICTURES = (
 def draw(rows: Sequence[Statistics], folder: str) -> tuple[str, ...]:
     """Draw every picture into a folder, which is made; return their paths.
 
-    There is at least one row. Each file is written beside and renamed: who looks at one never sees
-    half a picture. Raises OutputError for a folder that can't be written.
+    There is at least one row. Raises OutputError for a folder that can't be written.
     """
     try:
         os.makedirs(folder, exist_ok=True)
-        return tuple(_draw(one, rows, folder) for one in PICTURES)
     except OSError as error:
         raise OutputError(f"{error.filename or folder}: {error.strerror}") from error
+    return tuple(_draw(one, rows, folder) for one in PICTURES)
 
 
 def _draw(picture: Picture, rows: Sequence[Statistics], folder: str) -> str:
@@ -111,9 +111,8 @@ def _draw(picture: Picture, rows: Sequence[Statistics], folder: str) -> str:
     axes = figure.add_subplot()
     _line(axes, picture, rows)
     _frame(axes, picture, rows)
-    path, beside = f"{folder}/{picture.name}.png", f"{folder}/.{picture.name}.{os.getpid()}"
-    figure.savefig(beside, format="png")
-    os.replace(beside, path)
+    path = f"{folder}/{picture.name}.png"
+    written.save(figure, path, DOTS)
     return path
 
 

@@ -9,7 +9,7 @@ from matplotlib import dates
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gridbridge.errors import OutputError
+from gridbridge.cli.plots import written
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.campaigns.task import Ended
 from gridbridge.model.report import printable
@@ -25,10 +25,7 @@ def draw(
     one: ShownCampaign, ends: Sequence[Ended], now: datetime, band: tuple[datetime, ...], path: str
 ) -> None:
     """Draw it into a file; OutputError for one that can't be written."""
-    try:
-        drawn(one, ends, now, band).savefig(path)
-    except (OSError, ValueError) as error:  # ValueError: an unknown ending
-        raise OutputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    written.save(drawn(one, ends, now, band), path, DOTS)
 
 
 def drawn(
@@ -95,7 +92,7 @@ def _ahead(
         [done, one.tasks, one.tasks],
         color="0.6",
         alpha=0.35,
-        label="forecast",
+        label="forecast: P50 to P90",
     )
 
 

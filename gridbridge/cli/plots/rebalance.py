@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from gridbridge.errors import OutputError
+from gridbridge.cli.plots import written
 from gridbridge.model.rebalance.loads import Load
 
 mpl.use("Agg")
@@ -18,7 +18,7 @@ Value = Callable[[Load], float]
 
 
 def draw(hosts: Sequence[Load], title: str, path: str) -> None:
-    """Write it; OutputError when it can't be written, or its name has no known ending."""
+    """Write it; OutputError when it can't be written."""
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES), layout="constrained")
     disk, load = figure.subplots(2, 1, sharex=True)
     figure.suptitle(title, fontsize=11, wrap=True)
@@ -29,11 +29,7 @@ def draw(hosts: Sequence[Load], title: str, path: str) -> None:
     load.set_ylim(0, 105)
     disk.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     _name(load, hosts)
-    try:
-        figure.savefig(path, dpi=DOTS)
-    except (OSError, ValueError) as error:
-        told = getattr(error, "strerror", None) or error
-        raise OutputError(f"{path}: {told}") from error
+    written.save(figure, path, DOTS)
 
 
 def _panel(axes: Axes, hosts: Sequence[Load], what: str, before: Value, after: Value) -> None:

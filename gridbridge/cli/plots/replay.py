@@ -1,6 +1,5 @@
 """The pictures of a replay: nodes and what waits over time, or the costs and waits of a sweep."""
 
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -9,7 +8,7 @@ from matplotlib import dates
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gridbridge.errors import OutputError
+from gridbridge.cli.plots import written
 from gridbridge.model.elastic.replayed import Outcome, ReplayRules
 from gridbridge.services.elastic.simulation.compared import Compared
 
@@ -34,12 +33,7 @@ def draw(found: Sequence[Compared], path: str) -> str:
             _swept(axes.pop(0), one)
         else:
             _over_time(axes.pop(0), axes.pop(0), one)
-    beside = f"{path}.{os.getpid()}"
-    try:
-        figure.savefig(beside, format="png")
-        os.replace(beside, path)
-    except OSError as error:
-        raise OutputError(f"{path}: {error.strerror}") from error
+    written.save(figure, path, DOTS)
     return path
 
 

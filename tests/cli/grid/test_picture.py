@@ -4,12 +4,15 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.dates import date2num
+from matplotlib.figure import Figure
 
-from gridbridge.cli.plots import campaign
+from gridbridge.cli.plots import campaign, written
+from gridbridge.errors import OutputError
 from gridbridge.model.campaigns.task import Ended
 from tests.cli.grid.test_tasks import SWEEP
 
@@ -57,7 +60,7 @@ def test_the_band_reaches_from_now_to_the_two_moments_of_the_forecast() -> None:
     corners = [tuple(map(float, each)) for each in band.get_xy()[:3]]
 
     assert [(date2num(at), y) for at, y in ((NOW, 60), (BAND[0], 100), (BAND[1], 100))] == corners
-    assert "forecast" in names(axes())
+    assert "forecast: P50 to P90" in names(axes())
 
 
 @pytest.mark.parametrize(("band", "ended"), [((), 60), (BAND, 100)])
@@ -65,3 +68,24 @@ def test_without_a_forecast_or_after_the_end_there_is_no_band(
     band: tuple[datetime, ...], ended: int
 ) -> None:
     assert [] == [*axes(band, ended).patches]
+
+
+@pytest.mark.parametrize("ending", written.ENDINGS)
+def test_each_ending_that_is_taken_is_a_picture(tmp_path: Path, ending: str) -> None:
+    """It is written whole, and nothing stays beside it."""
+    figure = Figure(figsize=(1, 1))
+
+    written.save(figure, f"{tmp_path}/a.{ending.upper()}", 50)
+
+    assert [f"a.{ending.upper()}"] == [one.name for one in tmp_path.iterdir()]
+    assert ending in figure.canvas.get_supported_filetypes()
+
+
+def test_what_can_not_be_put_in_its_place_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    """As where a folder has the name."""
+    (tmp_path / "a.png").mkdir()
+
+    with pytest.raises(OutputError, match=r"a\.png: Is a directory"):
+        written.save(Figure(figsize=(1, 1)), f"{tmp_path}/a.png", 50)
+
+    assert ["a.png"] == [one.name for one in tmp_path.iterdir()]

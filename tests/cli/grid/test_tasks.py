@@ -156,7 +156,10 @@ def test_what_is_the_owners_is_refused_to_others(site: Site, options: list[str])
         *(["-f"], ["-e"], ["--failed"], ["--plot", "x.png"], ["-j", "7"]),
         *(["-s", "1-2-3"], ["-s", "x"], ["-s", "9-4"]),
         *(["-O"], ["7", "-E"], ["7", "-o", "3"], ["7", "-f", "-e"], ["7", "-f", "--watch"]),
-        *(["--watch", "--json"], ["--watch", "--csv"]),
+        *(["--watch", "--json"], ["--watch", "--csv"], ["7", "-c", "5"], ["7", "--plot", ""]),
+        *(["7", "--csv", "-e"], ["7", "--csv", "-J"], ["7", "--csv", "--plot", "x.png"]),
+        *(["-j", "7.0", "--csv", "-C"], ["-j", "7.0", "--csv", "-O"], ["--csv", "--json"]),
+        ["7", "--json", "--plot", "x.png"],
     ],
 )
 def test_a_wrong_command_line_ends_with_2(site: Site, options: list[str]) -> None:
@@ -365,10 +368,25 @@ def test_a_picture_is_drawn(site: Site, tmp_path: Path) -> None:
     assert path.read_bytes()[:4] == b"\x89PNG"
 
 
-@pytest.mark.parametrize("path", ["/nonexistent/picture.png", "picture.nothing"])
+@pytest.mark.parametrize("path", ["/nonexistent/picture.png", "picture.nothing", "keep"])
 def test_a_picture_that_can_not_be_written_is_told(site: Site, path: str) -> None:
     """With its name."""
     assert path in str(site.stat("7", "--plot", path).exception)
+
+
+def test_a_name_without_an_ending_touches_no_other_picture(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written is the very path that was named, so this is refused."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "keep.png").write_text("another")
+
+    done = site.stat("7", "--plot", "keep")
+
+    assert getattr(done.exception, "exit_code", None) == 2
+    assert "keep: a picture's name ends in .png, .svg" in str(done.exception)
+    assert [one.name for one in tmp_path.glob("*.png")] == ["keep.png"]
+    assert (tmp_path / "keep.png").read_text() == "another"
 
 
 def test_a_campaign_of_which_nothing_ended_has_no_picture(site: Site) -> None:
