@@ -96,3 +96,46 @@ def test_a_folder_that_is_not_there_is_one_clear_line(
 
     wrong = "no such folder; run this on the transfer host, where the service is"
     assert (status, errors) == (2, [f"gridbridge: {tmp_path / where}: {wrong}"])
+
+
+@pytest.mark.parametrize(
+    ("module", "argv", "stored"),
+    [
+        ("campaigns.submit = lambda _: 7", ["--array", "1-3", "--", "true"], "campaign 7 is"),
+        (
+            "campaigns.add = lambda *_: None; campaign_tasks.find = lambda _: None;"
+            " campaign_sources.more = lambda *_: (None, ('a', 'b'));"
+            " campaign_check.require_as_it_is = lambda _: None",
+            ["-c", "7", "-J", '["a", "b"]'],
+            "2 tasks more of campaign 7 are",
+        ),
+    ],
+    ids=["new", "more"],
+)
+@pytest.mark.parametrize("stream", [f">{FULL}", ">&-"])
+def test_what_is_stored_is_told_where_its_id_can_not_be_printed(
+    module: str, argv: list[str], stored: str, stream: str
+) -> None:
+    """A script that repeats what ended with 2 or 75 would run everything twice."""
+    program = (
+        "from gridbridge.services.tools import campaign_check, campaign_sources, campaign_tasks,"
+        " campaigns\n"
+        "from gridbridge.cli.grid import gridsub, onward\n"
+        "onward.host = lambda *_: ''\n"
+        "campaign_check.require_admitted = lambda said: said\n"
+        "campaign_sources.array = lambda *_: Said()\n"
+        "class Said: warnings = (); jdl = type('Jdl', (), {'datasets': ()})\n"
+        f"{module}\n"
+        "gridsub.main()"
+    )
+    done = subprocess.run(
+        ["sh", "-c", f'"$@" {stream}', "sh", sys.executable, "-c", program, *argv],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    (told,) = done.stderr.splitlines()
+    assert done.returncode == 76
+    assert told.startswith("gridsub: standard output: ")
+    assert told.endswith(f"; {stored} stored")

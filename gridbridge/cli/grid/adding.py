@@ -16,8 +16,8 @@ STANDARD_INPUT = "-"
 USAGE = "-c ID goes with -F FILE or -J JSON, and with no other campaign"
 
 
-def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> None:
-    """Add the lines of a file or of a JSON list; a check stores nothing."""
+def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> int:
+    """Add the lines of a file or of a JSON list; a check stores nothing. Return the status."""
     one = campaign_tasks.find(number)
     if one and not one.state.is_alive:
         raise Refused(f"campaign {number} is {one.state}; submit the rest as another one")
@@ -32,8 +32,9 @@ def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> N
     campaign_check.require_as_it_is(said)
     if is_check:
         output.line(f"campaign {number}: {count(len(new), 'task')} more, nothing is stored")
-        return
+        return 0
     with patience.told("gridsub"):
         campaigns.add(number, new)
-    output.line(f"{count(len(new), 'task')} successfully added")
-    output.line(f"CAMPAIGN_ID={number}")
+    added = count(len(new), "task")
+    lines = (f"{added} successfully added", f"CAMPAIGN_ID={number}")
+    return patience.stored("gridsub", lines, f"{added} more of campaign {number} are stored")

@@ -31,7 +31,7 @@ NOT_DONE = {
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("numbers", metavar="ID...", nargs=-1)
-@click.option("-c", "listed", metavar="ID,ID", help="The same, with commas between.")
+@click.option("-c", "listed", metavar="ID,ID", help="Campaigns, with commas between.")
 @click.option("-p", "is_pause", is_flag=True, help="Send no more tasks for now.")
 @click.option("-r", "is_resume", is_flag=True, help="Let paused campaigns go on.")
 @click.option("--purge", "is_purge", is_flag=True, help="Forget campaigns that have ended.")

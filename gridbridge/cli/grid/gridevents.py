@@ -8,7 +8,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, UNREACHABLE, events, onward, patience
 from gridbridge.cli.options import FOLDER
-from gridbridge.model.campaigns.events import Event
+from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.tools import campaign_events, campaigns
 from gridbridge.services.tools.campaigns import Unanswered, Unreachable
@@ -104,6 +104,7 @@ def _hint(campaign: int | None, is_again: bool) -> str:
 def _close(found: tuple[Event, ...], verb: Verb, hint: str = "") -> int:
     """Ask that events are closed; say of each what became of that."""
     numbers = tuple(one.number for one in found)
+    sent_again = {one.number for one in found if verb is Verb.RESUBMIT and _has_tasks(one)}
     if not numbers:
         output.line(f"no event is open; nothing is changed{hint}")
         return 0
@@ -115,9 +116,16 @@ def _close(found: tuple[Event, ...], verb: Verb, hint: str = "") -> int:
     for number, told in answers.items():
         if told is Answer.DONE:
             output.line(f"Event {number} closed")
+            if number in sent_again:
+                output.line(f"Event {number}: its tasks are sent again")
         else:
             output.complain(f"gridevents: event {number}: {NOT_DONE[told]}")
     return 0 if {*answers.values()} - {Answer.NOT_AGAIN} == {Answer.DONE} else REFUSED
+
+
+def _has_tasks(one: Event) -> bool:
+    """Say whether an event is about tasks that failed, or of which nobody knows what became."""
+    return one.kind is Kind.TASK or one.code in (Code.DROPPED, Code.DISPUTED)
 
 
 def _changes(asked: Mapping[str, Any]) -> bool:

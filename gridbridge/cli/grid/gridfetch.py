@@ -21,11 +21,12 @@ from gridbridge.state.campaign_files import NotTheirs
 def gridfetch(number: int, to: str | None, folder: str) -> int:
     """Copy standard output and error of the tasks that have ended, from every cluster.
 
-    They are fetched as oneself, into DIR or the folder campaign.ID here; what is there already is
-    not carried again. How many of them are of a sink (gridevents) is told. Exit status: 0; 1 a
-    cluster could not be read, which is told while the rest is fetched, or there is no such
-    campaign, or it is another's; 2 usage, or DIR can't be written, or what is published can't be
-    read.
+    The outputs that the JDL names are copied too, of tasks that succeeded. All of it is fetched as
+    oneself, into DIR or the folder campaign.ID here; what is there already is not carried again.
+    Where a cluster is a sink (see gridevents), a line tells how many tasks succeeded there. Exit
+    status: 0; 1 a cluster could not be read, which is told while the rest is fetched, or there is
+    no such campaign, or it is another's; 2 usage, or DIR can't be written, or what is published
+    can't be read.
 
     \b
     Example:

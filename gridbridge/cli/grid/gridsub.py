@@ -143,7 +143,8 @@ def gridsub(
     Exit status: 0; 1 a JDL, a script, the tasks of a file or the campaign is refused, and every
     mistake is told, or with --wait not all tasks succeeded; 2 what was typed is wrong, or a file
     that it names can't be read; 75 nobody takes campaigns now, and nothing is stored; 76 it was
-    handed over, and no answer came: it may be stored, look at gridstat before you repeat it.
+    handed over, and no answer came, or it is stored and its id could not be printed: look at
+    gridstat before you repeat it.
 
     \b
     Example:
@@ -217,8 +218,8 @@ def _add(typed: Typed, number: int, file: str | None, text: str | None, options:
     if there := onward.host(CAMPAIGNS):
         return _go_on_adding(there, number, file, text, options)
     is_check = "--check" in options
-    adding.add(number, file, text, is_check=is_check)
-    return _waited(number, "--wait" in options and not is_check)
+    status = adding.add(number, file, text, is_check=is_check)
+    return status or _waited(number, "--wait" in options and not is_check)
 
 
 def _go_on_adding(
@@ -230,14 +231,13 @@ def _go_on_adding(
 
 
 def _told(number: int, is_wait: bool) -> int:
-    output.line("Campaign successfully submitted")
-    output.line(f"CAMPAIGN_ID={number}")
-    return _waited(number, is_wait)
+    lines = ("Campaign successfully submitted", f"CAMPAIGN_ID={number}")
+    status = patience.stored("gridsub", lines, f"campaign {number} is stored")
+    return status or _waited(number, is_wait)
 
 
 def _waited(number: int, is_wait: bool) -> int:
-    output.finish()
-    return waiting.wait(number) if is_wait else 0
+    return waiting.wait("gridsub", number) if is_wait else 0
 
 
 def _sent_here() -> Said:

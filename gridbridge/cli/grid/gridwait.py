@@ -21,7 +21,7 @@ def gridwait(numbers: tuple[int, ...], folder: str) -> int:
       gridwait 12 && ./summarize
     """
     campaigns.require_published(folder)
-    return max([waiting.wait(number, folder) for number in numbers])
+    return max([waiting.wait("gridwait", number, folder) for number in numbers])
 
 
 def main() -> None:

@@ -1,11 +1,12 @@
-"""Tells who waits for gridbridge-runner that it is waited for, and how that ended."""
+"""Tells who waits for gridbridge-runner that it is waited for, and what came of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Timer
 
 from gridbridge.cli import output
 from gridbridge.cli.grid import UNANSWERED, UNREACHABLE
+from gridbridge.errors import OutputError, ReaderGone
 from gridbridge.services.tools.campaigns import ANSWER_S, TAKEN_S, Unanswered, Unreachable
 
 SOON_S = 5.0  # a runner with --loop has answered
@@ -38,3 +39,21 @@ def ended(program: str, error: Unreachable | Unanswered) -> int:
     """Tell that nobody answered; return the exit status, which says whether it may be done."""
     output.complain(f"{program}: {error}")
     return UNANSWERED if isinstance(error, Unanswered) else UNREACHABLE
+
+
+def stored(program: str, lines: Sequence[str], what: str) -> int:
+    """Print what is stored, and return the exit status.
+
+    Where that can't be printed nobody shall repeat it: standard error says what is stored.
+    """
+    try:
+        for line in lines:
+            output.line(line)
+        output.finish()
+    except ReaderGone:
+        output.complain(f"{program}: nobody reads standard output; {what}")
+        return UNANSWERED
+    except OutputError as error:
+        output.complain(f"{program}: {error}; {what}")
+        return UNANSWERED
+    return 0

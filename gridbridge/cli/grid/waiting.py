@@ -17,27 +17,32 @@ GONE = "campaign {} is there no more: it was purged, or the service's state file
 FAILED = 1
 
 
-def wait(number: int, folder: str = PUBLISHED, pause: Callable[[float], None] = time.sleep) -> int:
+def wait(
+    program: str,
+    number: int,
+    folder: str = PUBLISHED,
+    pause: Callable[[float], None] = time.sleep,
+) -> int:
     """Return 0 once all tasks have succeeded, and 1 when the campaign ended otherwise.
 
-    Also where there is none, or none any more.
+    Also where there is none, or none any more. What is told begins with the program's name.
     """
     if not until(lambda: campaign_tasks.find(number, folder) is not None, SHOWN_S):
-        output.complain(f"no campaign {number}")
+        output.complain(f"{program}: no campaign {number}")
         return FAILED
     while found := campaign_tasks.find(number, folder):
         if not found.state.is_alive:
-            return _told(found)
+            return _told(program, found)
         pause(PAUSE_S)
-    output.complain(GONE.format(number))
+    output.complain(f"{program}: {GONE.format(number)}")
     return FAILED
 
 
-def _told(one: ShownCampaign) -> int:
+def _told(program: str, one: ShownCampaign) -> int:
     failed = f", {one.failed} of them failed" if one.failed else ""
     tasks = count(one.tasks, "task")
     told = f"campaign {one.number} is {one.state}: {one.ended} of {tasks} ended{failed}"
     is_good = one.state is CampaignState.TERMINATED and not one.failed and one.ended == one.tasks
     if not is_good:
-        output.complain(told)
+        output.complain(f"{program}: {told}")
     return 0 if is_good else FAILED

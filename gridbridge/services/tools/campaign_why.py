@@ -67,9 +67,9 @@ ORDERS = {
 }
 OTHERS = "go to others before it; when they have what they want, it is its turn"
 STATES = {
-    CampaignState.PAUSED: "it is paused; griddel -r lets it go on",
-    CampaignState.TERMINATED: "it has ended",
-    CampaignState.CANCELLED: "it is cancelled",
+    CampaignState.PAUSED: "{who} is paused; griddel -r lets it go on",
+    CampaignState.TERMINATED: "{who} has ended",
+    CampaignState.CANCELLED: "{who} is cancelled",
 }
 
 
@@ -141,7 +141,8 @@ def _told(
 ) -> Told:
     events = tuple(each for each in campaign_events.seen(folder) if not each.closed_at)
     if not does_wait or one.state is not CampaignState.IN_TREATMENT:
-        state = _ending(one) or STATES.get(one.state, "")
+        who = f"campaign {one.number}" if task else "it"
+        state = _ending(one, who) or STATES.get(one.state, "").format(who=who)
         is_good = task is not None and task.has_ended and not task.has_failed
         at = ("", task.cluster) if task and task.has_ended else None
         about = [each for each in events if at is None or each.cluster in at]
@@ -158,10 +159,10 @@ def _told(
     )
 
 
-def _ending(one: ShownCampaign) -> str:
+def _ending(one: ShownCampaign, who: str) -> str:
     """Say where tasks of a cancelled campaign are still to end."""
     at = ", ".join(one.ending_at)
-    return f"it is being cancelled: what of it is at {at} has not ended yet" if at else ""
+    return f"{who} is being cancelled: what of it is at {at} has not ended yet" if at else ""
 
 
 def _sentences(reasons: tuple[Reason, ...], events: tuple[Event, ...]) -> Iterator[str]:

@@ -21,6 +21,8 @@ WHERE = (
     f"campaigns are brought on the transfer host, or where its {{}} and {{}} are mounted; {BY_SSH}"
 )
 NOBODY = "no gridbridge-runner takes campaigns now; nothing was stored"
+NOT_CHANGED = "no gridbridge-runner takes requests now; nothing is changed"
+NOT_TOLD = "no gridbridge-runner takes requests now; nobody has answered"
 NOT_ROOT = "nothing of a campaign is ever run as root; submit it as somebody else"
 UNANSWERED = (
     "gridbridge-runner took it and has not answered: it may be done, now or later;"
@@ -118,7 +120,7 @@ def asked(
     except StateError as error:
         raise Unreachable(str(error)) from error
     if not _is_answered(token, published, ANSWER_S) and campaign_files.forget(token, folder):
-        raise Unreachable(NOBODY)
+        raise Unreachable(NOT_TOLD if verb is Verb.SUBSCRIPTIONS else NOT_CHANGED)
     return _answer(token, published)
 
 

@@ -256,7 +256,7 @@ def test_what_is_brought_is_as_the_rules_made_it(
     del site
     brought = []
     monkeypatch.setattr(campaigns, "submit", brought.append)
-    monkeypatch.setattr(waiting, "wait", lambda _: 1)
+    monkeypatch.setattr(waiting, "wait", lambda *_: 1)
 
     status, _ = sub("--wait", "--array", "1", "--clusters", "beta", "--", "run")
 
@@ -282,7 +282,7 @@ def test_waiting_ends_with_the_campaign(tmp_path: Path, last: ShownCampaign, sta
         shown = ShownCampaigns(at=NOON, campaigns=steps.pop(0))
         campaigns_shown.put(shown, str(tmp_path))
 
-    assert waiting.wait(7, str(tmp_path), pause) == status
+    assert waiting.wait("gridwait", 7, str(tmp_path), pause) == status
     assert steps == []
 
 
@@ -294,7 +294,7 @@ def test_nobody_waits_for_a_campaign_that_is_not_there(
 
     done = CliRunner().invoke(gridwait, ["7", "--published", str(tmp_path)], standalone_mode=False)
 
-    assert (done.return_value, done.output) == (1, "no campaign 7\n")
+    assert (done.return_value, done.output) == (1, "gridwait: no campaign 7\n")
 
 
 def test_a_campaign_that_is_shown_soon_is_waited_for(tmp_path: Path) -> None:
@@ -302,7 +302,7 @@ def test_a_campaign_that_is_shown_soon_is_waited_for(tmp_path: Path) -> None:
     shown = ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, state=CampaignState.CANCELLED),))
     Timer(0.5, campaigns_shown.put, [shown, str(tmp_path)]).start()
 
-    assert waiting.wait(7, str(tmp_path)) == 1
+    assert waiting.wait("gridsub", 7, str(tmp_path)) == 1
     assert campaigns_shown.read(ShownCampaigns, str(tmp_path))
 
 
@@ -315,8 +315,10 @@ def test_nobody_waits_for_a_campaign_that_is_there_no_more(
     def pause(_: float) -> None:
         campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=()), str(tmp_path))
 
-    assert waiting.wait(7, str(tmp_path), pause) == 1
-    assert capsys.readouterr().err.startswith("campaign 7 is there no more: it was purged")
+    assert waiting.wait("gridwait", 7, str(tmp_path), pause) == 1
+    assert capsys.readouterr().err.startswith(
+        "gridwait: campaign 7 is there no more: it was purged"
+    )
 
 
 @pytest.mark.parametrize(("failed", "status"), [(0, 0), (1, 1)])

@@ -350,3 +350,19 @@ def test_without_a_word_all_open_events_are_shown(published: str) -> None:
     lines = run(gridevents, published).output.splitlines()
 
     assert sum(" open " in f" {line} " for line in lines) == 3
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("-f", ["Event 3 closed", "Event 4 closed"]),
+        ("-r", ["Event 3 closed", "Event 3: its tasks are sent again", "Event 4 closed"]),
+    ],
+)
+def test_that_tasks_are_sent_again_is_told(
+    published: str, monkeypatch: pytest.MonkeyPatch, option: str, told: list[str]
+) -> None:
+    """Behind the line that scripts know, of an event that counts tasks."""
+    monkeypatch.setattr(campaigns, "ask", lambda *_, **__: {3: Answer.DONE, 4: Answer.DONE})
+
+    assert run(gridevents, published, "-c", "12", option).output.splitlines() == told

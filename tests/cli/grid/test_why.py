@@ -133,6 +133,24 @@ def test_what_does_not_run_waits_for_no_cluster(
     assert why(published, "7").output.splitlines()[2:] == [f"  {word}"]
 
 
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        (CampaignState.TERMINATED, ["  campaign 7 has ended"]),
+        (CampaignState.PAUSED, ["  campaign 7 is paused; griddel -r lets it go on"]),
+    ],
+)
+def test_the_state_of_a_tasks_campaign_is_called_its_campaigns(
+    published: Path, state: CampaignState, told: list[str]
+) -> None:
+    """What ended is not the task alone."""
+    show(published, replace(SWEEP, state=state))
+
+    lines = why(published, "7.0").output.splitlines()
+
+    assert [line for line in lines if "campaign 7" in line][-1:] == told
+
+
 def test_a_cancelled_campaign_says_where_its_tasks_are_to_end(published: Path) -> None:
     """Until they have, it is being cancelled."""
     show(published, replace(SWEEP, state=CampaignState.CANCELLED, ending_at=("beta", "gamma")))

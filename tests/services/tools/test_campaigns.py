@@ -76,6 +76,21 @@ def test_what_nobody_takes_is_taken_back(
     assert campaign_files.waiting(campaign_files.names(places[0]), places[0]) == []
 
 
+@pytest.mark.parametrize(
+    ("verb", "told"),
+    [
+        (Verb.SUBSCRIPTIONS, "no gridbridge-runner takes requests now; nobody has answered"),
+        (Verb.SUBSCRIBE, "no gridbridge-runner takes requests now; nothing is changed"),
+    ],
+)
+def test_who_only_asks_is_not_told_that_nothing_was_stored(
+    places: tuple[str, str], verb: Verb, told: str
+) -> None:
+    """A question stores nothing anyway."""
+    with pytest.raises(Unreachable, match=told):
+        campaigns.asked(verb, (), *places)
+
+
 @DO
 def test_what_was_taken_is_not_called_undone(
     places: tuple[str, str], do: Callable[[tuple[str, str]], object]
