@@ -4,6 +4,7 @@ import re
 import sys
 from pathlib import Path
 
+from click import Context
 from sphinx.application import Sphinx
 
 from gridbridge import __version__
@@ -42,8 +43,18 @@ def _literal_example(_app: object, _context: object, lines: list[str]) -> None:
     lines[at:] = ["", "Example::", "", *typed, ""]
 
 
+INSTEAD = {"griddel": ("Optional argument(s)", "Required, but with -c and with -j")}
+
+
+def _true_of_arguments(_app: object, context: Context, lines: list[str]) -> None:
+    """Say of an argument in whose place an option may stand that one of both is required."""
+    said, right = INSTEAD.get(str(context.info_name), ("", ""))
+    lines[:] = [line.replace(said, right) if said else line for line in lines]
+
+
 def setup(app: Sphinx) -> None:
     """Have sphinx-click call us."""
+    app.connect("sphinx-click-process-arguments", _true_of_arguments)
     app.connect("sphinx-click-process-description", _literal_example)
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from gridbridge.config import admission
 from gridbridge.decisions.campaigns.admission import admit
 from gridbridge.model.campaigns.admission import Candidate
+from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.task import DROPPED, SENT, WAITING, WORDS
 from gridbridge.model.places import ADMISSION
 from tests.docs.console import ROOT
 
@@ -32,3 +34,14 @@ def test_the_rules_of_the_page_are_loaded_and_applied(tmp_path: Path) -> None:
         "a task may take a day at most"
     )
     assert f"`{ADMISSION}`" in PAGE
+
+
+def test_the_page_has_each_word_that_a_task_may_be_shown_with() -> None:
+    """Scripts read them; what the page calls such a word is one."""
+    words = {WORDS.get(outcome, outcome.value) for outcome in Outcome}
+    ends = PAGE.partition("\n## How a task ends\n")[2].partition("\n\n`griddel 12`")[0]
+    table, _, below = ends.strip().partition("\n\n")
+    told = {row.split("|")[2].strip(" `") for row in table.splitlines()[2:]}
+
+    assert words - {SENT} == told
+    assert [word for word in (WAITING, SENT, DROPPED) if f"`{word}`" not in below] == []

@@ -35,3 +35,11 @@ def test_each_command_has_a_synopsis_and_a_description(pages: Path) -> None:
         titles = [line[4:] for line in text.splitlines() if line.startswith(".SH ")]
         synopsis = [] if source.stem in WITHOUT else ["SYNOPSIS"]
         assert titles[: len(synopsis) + 2] == ["NAME", *synopsis, "DESCRIPTION"], source.name
+
+
+def test_what_griddel_needs_is_not_called_optional(pages: Path) -> None:
+    """Its ID, but where -c or -j stands in its place."""
+    text = (pages / "griddel.1").read_text()
+
+    assert "Optional argument" not in text
+    assert "Required, but with" in text
