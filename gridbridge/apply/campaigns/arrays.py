@@ -88,9 +88,13 @@ def release(array: Array) -> None:
     _call("release-array", array)
 
 
-def delete(array: Array) -> None:
-    """End all tasks of an array; may be repeated."""
-    _delete(array)
+def delete(array: Array) -> int:
+    """End all tasks of an array; may be repeated.
+
+    Returns the array's id at its cluster: root knows that, too, where its answer was lost. 0 for
+    one that was never submitted.
+    """
+    return _delete(array)
 
 
 def delete_places(array: Array, places: tuple[range, ...]) -> None:
@@ -110,11 +114,13 @@ def delete_waiting(array: Array, places: tuple[range, ...]) -> tuple[range, ...]
     return read_places(told[1]) if told[1:] else ()
 
 
-def _delete(array: Array, *places: str) -> None:
+def _delete(array: Array, *places: str) -> int:
     """Delete them; LedgerLost where root does not know what was submitted: it left that there."""
     done = _call("delete-array", array, *places)
-    if array.job_id and not done.stdout.strip():
+    told = done.stdout.split()
+    if array.job_id and not told:
         raise LedgerLost(f"root's ledger has nothing of array {array.number}")
+    return int(told[0]) if told else 0
 
 
 def noted(campaign: int) -> tuple[Noted, ...]:

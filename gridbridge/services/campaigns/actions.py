@@ -159,20 +159,32 @@ class Actions:
             _log.warning("event=not_ended array=%s at=%s why=%r", name, at, str(error))
 
     def _delete(self, array: Array) -> None:
-        """End an array; one that was never released has no ends that a cluster could tell."""
-        if self._leave_nothing(array) and array.state is not ArrayState.RELEASED:
+        """End an array; one that was never submitted has no ends that a cluster could tell.
+
+        Root may have submitted and released one of which we know no more than that we meant to:
+        its tasks may have run to their ends, so the next cycle asks for those.
+        """
+        job_id = self._leave_nothing(array)
+        if job_id is None or array.state is ArrayState.RELEASED:
+            return
+        if job_id:
+            self._campaigns.array_is(array, ArrayState.RELEASED, job_id)
+        else:
             self._close(array, Outcome.CANCELLED)
 
-    def _leave_nothing(self, array: Array) -> bool:
-        """Delete what bears an array's name: a cluster may take a submission late."""
+    def _leave_nothing(self, array: Array) -> int | None:
+        """Delete what bears an array's name: a cluster may take a submission late.
+
+        Returns its id there, 0 for one that was never submitted, None when it can't be deleted.
+        """
         try:
-            self._acts.delete(array)
+            job_id = self._acts.delete(array)
         except GridbridgeError as error:
             self._tell("event=not_deleted", array, error)
             self._troubles.note_undeleted(array, error)
-            return False
+            return None
         self._troubles.close(ROOTS, array)
-        return True
+        return job_id
 
     def _settle(self, array: Array, sent: Sent) -> None:
         """Note how far an array came; the next cycle does the rest."""

@@ -20,8 +20,8 @@ class Acts(Protocol):
         """Let the tasks of an array start that is submitted already."""
         ...
 
-    def delete(self, array: Array, /) -> None:
-        """End all of its tasks."""
+    def delete(self, array: Array, /) -> int:
+        """End all of its tasks; return its id there, 0 for one that was never submitted."""
         ...
 
     def delete_places(self, array: Array, places: tuple[range, ...], /) -> None:

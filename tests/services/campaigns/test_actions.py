@@ -49,7 +49,7 @@ class Grid:
     def __init__(self) -> None:
         self.told: list[str] = []
         self.failing: dict[str, GridbridgeError] = {}
-        self.ledger: tuple[Noted, ...] = ()
+        self.ledger: tuple[Noted, ...] = ()  # what root knows
         self.takes = 9  # arrays of one call
 
     def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[Sent, ...]:
@@ -71,9 +71,10 @@ class Grid:
         """Start it."""
         self._tell(f"release {array.number} {array.job_id}")
 
-    def delete(self, array: Array) -> None:
-        """End it."""
+    def delete(self, array: Array) -> int:
+        """End it; root may know an id that the service does not."""
         self._tell(f"delete {array.number} {array.job_id}")
+        return next((one.job_id for one in self.ledger if one.number == array.number), 0)
 
     def end(self, campaign: int) -> None:
         """Send nothing more of it."""
@@ -510,15 +511,31 @@ def succeeded(campaigns: Campaigns, array: Array) -> tuple[Attempt, ...]:
     return tuple(replace(one, outcome=Outcome.SUCCESS) for one in campaigns.pending(array))
 
 
-@pytest.mark.parametrize("is_released", [True, False])
+@pytest.mark.parametrize(
+    ("fails", "known", "left"),
+    [
+        pytest.param("", 71, [71], id="it may run"),
+        pytest.param("release", 71, [71], id="it may run: no answer came to its release"),
+        pytest.param("submit", 71, [71], id="it may run: no answer came to its submission"),
+        pytest.param("submit", 0, [], id="it was never submitted"),
+    ],
+)
 def test_an_array_of_a_cancelled_campaign_is_deleted(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None], is_released: bool
+    campaigns: Campaigns,
+    grid: Grid,
+    do: Callable[[Plan], None],
+    fails: str,
+    known: int,
+    left: list[int],
 ) -> None:
-    """What may run is waited for until its cluster tells the end; what can't is over at once."""
-    grid.failing = {} if is_released else {"release": GridbridgeError("no answer")}
+    """What may run, or have run, is waited for until its cluster tells the end."""
+    grid.failing = {fails: GridbridgeError("no answer")}
     do(SEND)
+    noted = Noted(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=known)
+    grid.ledger = (noted,) if known else ()
 
     do(Plan(deleted=(only(campaigns),)))
 
-    assert grid.told[-1] == "delete 1 71"
-    assert len(campaigns.open_arrays()) == is_released
+    assert grid.told[-1].startswith("delete 1")
+    assert [one.job_id for one in campaigns.open_arrays()] == left
+    assert all(one.state is ArrayState.RELEASED for one in campaigns.open_arrays())

@@ -72,8 +72,9 @@ class Site:
     def release(self, array: Array) -> None:
         """Let it start."""
 
-    def delete(self, array: Array) -> None:
+    def delete(self, array: Array) -> int:
         """End it."""
+        return array.job_id
 
     def delete_places(self, array: Array, places: tuple[range, ...]) -> None:
         """End some of it."""
