@@ -179,7 +179,12 @@ def simulate(
         watts=watts,
         is_spread=is_spread,
     )
-    demand = Demand(billing_s=billing_s, idle_timeout_s=idle_timeout_s, target_wait_s=target_wait_s)
+    demand = Demand(
+        billing_s=billing_s,
+        idle_timeout_s=idle_timeout_s,
+        target_wait_s=target_wait_s,
+        stuck_after_s=0.0,  # tasks start at once here where there is room
+    )
     rules = [ReplayRules(one) for one in dict.fromkeys(policies)] or list(ReplayRules)
     found = list[service.Compared]()
     if path:

@@ -55,6 +55,7 @@ def situation(documents: Documents, kept: Kept, where: str, queue: str = USUAL) 
         layout=laid_out,
         best_effort=kept.best_effort,
         eligible_since=kept.eligible_since,
+        watched=kept.watched,
         runtimes=kept.runtimes,
         elsewhere=kept.elsewhere,
         failed=kept.failed,

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.model.elastic.owned import Owned, PoolRecord
+from gridbridge.model.elastic.plan import Watched
 
 
 def by_now(at: datetime | None, now: datetime) -> datetime | None:
@@ -27,4 +28,14 @@ def record_by_now(record: PoolRecord, now: datetime) -> PoolRecord:
         record,
         failed_at=by_now(record.failed_at, now),
         no_capacity_at=by_now(record.no_capacity_at, now),
+    )
+
+
+def watched_by_now(one: Watched, now: datetime) -> Watched:
+    """Return how waiting jobs were seen, until now."""
+    return replace(
+        one,
+        at=min(one.at, now),
+        room_since=by_now(one.room_since, now),
+        stuck_since=by_now(one.stuck_since, now),
     )

@@ -91,6 +91,11 @@ class Waiting:
     kinds: tuple[tuple[str, str, int], ...] = ()  # owner, job name and tasks
 
     @property
+    def first(self) -> int:
+        """The lowest of the job numbers."""
+        return min(self.jobs)
+
+    @property
     def slots(self) -> int:
         """How many slots they need together."""
         return self.tasks * self.shape.slots

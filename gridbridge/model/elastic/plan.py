@@ -20,6 +20,16 @@ class Rules(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """Waiting jobs of one shape as a round saw them: whether they start when there is room."""
+
+    at: datetime  # the round
+    tasks: int  # that waited then
+    room_since: datetime | None = None  # in every round since then; None: there was none
+    stuck_since: datetime | None = None  # when they stopped being demand; None: they are
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """A cell, the nodes that the balancer owns, and the moment."""
 
@@ -31,6 +41,7 @@ class Situation:
     layout: Layout = NOTHING_TOLD
     best_effort: frozenset[str] = frozenset()  # queues, besides those that the layout tells
     eligible_since: Mapping[int, datetime] = field(default_factory=dict)  # when a job could start
+    watched: Mapping[int, Watched] = field(default_factory=dict)  # by the lowest job number
     runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)  # s, by owner and name
     elsewhere: Mapping[str, float] = field(default_factory=dict)  # s until a transfer queue starts
     elsewhere_free: Mapping[str, int] = field(
@@ -99,6 +110,10 @@ class Refusal(Enum):
     LICENCE = "it waits for {name}: {has} are left in the whole cell, it takes {wanted}"
     ENVIRONMENT_FULL = "parallel environment {name} has {has} slots left, it takes {wanted}"
     CAPPED = "as many of its tasks run as may run at once"
+    STUCK = (
+        "there was room for it for {has} min, and it did not start:"
+        " a quota or an access list may keep it"
+    )
     BEST_EFFORT = "it is best-effort"
     CAMPAIGN = "it is a campaign's, which takes what others leave"
     NO_QUEUE = "no new node would be in a queue that it may use ({wanted})"
@@ -171,3 +186,4 @@ class Plan:
     wake: tuple[str, ...] | None = None  # hosts on standby; None: as many as are to be added
     remove: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()
+    watched: Mapping[int, Watched] = field(default_factory=dict)  # for the next round

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gridbridge.model.elastic.nodes import Node
+from gridbridge.model.elastic.plan import Watched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class Kept:
     nodes: tuple[Node, ...] = ()
     best_effort: frozenset[str] = frozenset()
     eligible_since: Mapping[int, datetime] = field(default_factory=dict)
+    watched: Mapping[int, Watched] = field(default_factory=dict)
     runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)
     elsewhere: Mapping[str, float] = field(default_factory=dict)
     failed: Mapping[str, datetime] = field(default_factory=dict)

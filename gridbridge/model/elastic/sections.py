@@ -163,6 +163,13 @@ class Demand:
     idle_timeout_s: float = setting(
         300.0, "a node is removed when it has been idle for so long", "s", 0, 2592000
     )
+    stuck_after_s: float = setting(
+        900.0,
+        "a job that does not start for so long, though there is room, is no demand; 0: it is",
+        "s",
+        0,
+        2592000,
+    )
     billing_s: float = setting(
         1.0, "what is paid for at once: 3600 where each begun hour is", "s", 1, 86400
     )

@@ -24,7 +24,7 @@ from gridbridge.errors import GridbridgeError, NotSeen
 from gridbridge.model.elastic.machines import Machine
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, Owned, World
-from gridbridge.model.elastic.plan import Plan, Situation
+from gridbridge.model.elastic.plan import Plan, Situation, Watched
 from gridbridge.model.elastic.sections import Balance, Demand, Pool, Restriction, Squeeze
 from gridbridge.model.elastic.standby import Marks, Rest
 from gridbridge.model.elastic.told import Told
@@ -233,7 +233,7 @@ class Balancer:
         after = [one for one in _after(seen.world.kept, done) if one.state is not NodeState.GONE]
         changes = [(one.before, one.node) for one in done]
         is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_is_turn, plan.dues))
-        self._note(seen, after, changes, is_changed=is_changed)
+        self._note(seen, after, changes, plan.plan.watched, is_changed=is_changed)
         _tell(changes)
         if self._order.kills_master:
             self._end_master(seen, plan)
@@ -300,6 +300,7 @@ class Balancer:
         seen: Seen,
         after: Sequence[Owned],
         changes: Sequence[tuple[Owned | None, Owned]],
+        watched: Mapping[int, Watched],
         *,
         is_changed: bool,
     ) -> None:
@@ -310,6 +311,7 @@ class Balancer:
             self._memory.nodes.replace(one for one in after if one.state is not NodeState.GONE)
             self._memory.keep_records(records)
             self._memory.keep_eligible(seen.situation.eligible_since)
+            self._memory.keep_watched(watched)
             self._memory.keep_unlisted(seen.world.unlisted)
             self._forget(now)
             self._memory.note_round(now, changed, self._spent(seen, after))

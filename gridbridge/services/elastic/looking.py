@@ -70,6 +70,7 @@ def save(policy: Policy, folder: str, now: datetime) -> None:
         last_change=seen.last_change,
         nodes=seen.nodes,
         eligible_since=seen.eligible_since,
+        watched=seen.watched,
         runtimes=ends.read(BALANCE_ENDS).runtimes,
         failed=seen.failed,
         spent=seen.spent,

@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from gridbridge.decisions.elastic.moments import record_by_now
+from gridbridge.decisions.elastic.moments import record_by_now, watched_by_now
 from gridbridge.decisions.elastic.round import Asked
 from gridbridge.model.elastic.owned import PoolRecord
+from gridbridge.model.elastic.plan import Watched
 from gridbridge.services.encoding import decode, encode
 from gridbridge.state.database import Database
 from gridbridge.state.database.elastic.nodes import Facts, Nodes
 
 POOL, ASKED, WAITING, LAST, UNLISTED = "pool.", "asked.", "eligible", "last", "unlisted"
+WATCHED = "watched"
 DRAIN, KEEP, FREE = "drain", "keep", "free"
 
 
@@ -99,3 +101,12 @@ class Memory:
     def keep_eligible(self, eligible: Mapping[int, datetime]) -> None:
         """Keep it; jobs that wait no more are forgotten."""
         self._facts.put(WAITING, {str(job): at.isoformat() for job, at in eligible.items()})
+
+    def watched(self, now: datetime) -> Mapping[int, Watched]:
+        """Return how the last round saw what waits, nothing of it later than now."""
+        known = self._facts.all(WATCHED).get("", {})
+        return {int(job): watched_by_now(decode(one, Watched), now) for job, one in known.items()}
+
+    def keep_watched(self, watched: Mapping[int, Watched]) -> None:
+        """Keep it; what waits no more is forgotten."""
+        self._facts.put(WATCHED, {str(job): encode(one) for job, one in watched.items()})

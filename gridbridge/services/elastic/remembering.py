@@ -53,6 +53,7 @@ def remembered(seen: Situation, memory: Memory, rules: Balance, demand: Demand) 
         seen,
         last_change=by_now(memory.last_change(), seen.now),
         eligible_since=memory.eligible(able, seen.now),
+        watched=memory.watched(seen.now),
         failed=rounds.left_out(memory.records(seen.now), rules, demand.retry_s, seen.now),
         spent=memory.spent(seen.now),
     )

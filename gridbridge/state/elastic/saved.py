@@ -12,12 +12,14 @@ from typing import TypeVar
 
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.nodes import Node, NodeState
+from gridbridge.model.elastic.plan import Watched
 from gridbridge.model.elastic.saved import Documents, Kept
 
 QSTAT, QHOST, QCONF, STATE = "qstat.xml", "qhost.xml", "qconf.json", "state.json"
 OAR = "oar.txt"  # of an OAR server, in place of the first three
 KEYS = ("now", "master", "last_change", "nodes")
-MORE = ("best_effort", "eligible", "runtimes", "elsewhere", "failed", "spent")
+MORE = ("best_effort", "eligible", "watched", "runtimes", "elsewhere", "failed", "spent")
+OF_WATCHED = ("at", "tasks", "room_since", "stuck_since")
 OF_NODE = ("up_since", "state", "since", "idle_since", "pool", "group", "kept")
 A_TIME = "an ISO 8601 time such as 2026-11-23T20:00:00+00:00"
 MOST_BYTES = 1 << 30
@@ -102,12 +104,23 @@ def _more_told(kept: Kept) -> dict[str, object]:
     told = {
         "best_effort": sorted(kept.best_effort),
         "eligible": {str(job): since.isoformat() for job, since in kept.eligible_since.items()},
+        "watched": {str(job): _watched_told(one) for job, one in kept.watched.items()},
         "runtimes": runtimes,
         "elsewhere": dict(kept.elsewhere),
         "failed": {pool: at.isoformat() for pool, at in kept.failed.items()},
         "spent": kept.spent,
     }
     return {key: value for key, value in told.items() if value}
+
+
+def _watched_told(one: Watched) -> dict[str, object]:
+    told = {
+        "at": one.at.isoformat(),
+        "tasks": one.tasks,
+        "room_since": one.room_since.isoformat() if one.room_since else None,
+        "stuck_since": one.stuck_since.isoformat() if one.stuck_since else None,
+    }
+    return {key: value for key, value in told.items() if value is not None}
 
 
 def _job(text: str) -> int:
@@ -141,8 +154,12 @@ class _State:
             nodes=tuple(self._node(name, told) for name, told in nodes.items()),
             best_effort=self._names("best_effort"),
             eligible_since={
-                self._as(_job, job, "eligible", "the number of a job"): since
+                self._number_of(job, "eligible"): since
                 for job, since in self._times("eligible").items()
+            },
+            watched={
+                self._number_of(job, "watched"): self._watched(f"watched.{job}.", told)
+                for job, told in self._all("watched").items()
             },
             runtimes={
                 (owner, name): self._number(told, f"runtimes.{owner}.{name}")
@@ -192,6 +209,21 @@ class _State:
             pool=self._text(table.get("pool", ""), f"{where}pool"),
             group=self._text(table.get("group", ""), f"{where}group"),
             is_kept=self._is(table.get("kept", False), f"{where}kept"),
+        )
+
+    def _number_of(self, job: str, key: str) -> int:
+        return self._as(_job, job, key, "the number of a job")
+
+    def _watched(self, where: str, told: object) -> Watched:
+        table = self._table(told, where, OF_WATCHED)
+        at = self._time(table, "at", where)
+        if at is None:
+            raise self._wrong(f"{where}at", None, A_TIME)
+        return Watched(
+            at=at,
+            tasks=int(self._number(table.get("tasks", 0), f"{where}tasks")),
+            room_since=self._time(table, "room_since", where),
+            stuck_since=self._time(table, "stuck_since", where),
         )
 
     def _is(self, told: object, key: str) -> bool:

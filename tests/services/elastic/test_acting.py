@@ -346,3 +346,59 @@ def test_a_begun_hour_is_spent_as_a_whole(world: World, minutes: int, spent: flo
     world.minutes(minutes)
 
     assert spent == Memory(world.database()).spent(world.now)
+
+
+def test_a_job_that_never_starts_buys_a_node_that_goes_and_none_again_for_long(
+    world: World,
+) -> None:
+    """The node boots for a few minutes, has room for 15, and is idle for long enough by then."""
+    world.cell.never_starts = 1
+    world.minutes(15)
+    kept = world.nodes()
+    world.minutes(8)
+    gone = world.nodes()
+    world.minutes(140)
+    asked = world.cloud.asked
+    world.minutes(20)
+
+    assert ({"alpha-n10": "ready"}, {}) == (kept, gone)
+    assert (1, 2) == (asked, world.cloud.asked)
+
+
+def test_it_is_demand_again_when_another_number_of_its_tasks_waits(world: World) -> None:
+    world.cell.never_starts = 2
+    world.minutes(30)
+    asked = world.cloud.asked
+    world.cell.never_starts = 1
+    world.minutes(1)
+
+    assert (1, 2) == (asked, world.cloud.asked)
+
+
+def test_a_job_that_starts_beside_one_that_does_not_has_its_node(world: World) -> None:
+    world.cell.never_starts = 1
+    world.minutes(30)
+    world.cell.waits = [timedelta(minutes=5)]
+    world.minutes(30)
+
+    assert (1, 2, {}) == (world.cell.ended, world.cloud.asked, world.nodes())
+
+
+def test_a_dry_round_keeps_nothing_of_what_does_not_start(world: World) -> None:
+    world.cell.never_starts = 1
+    world.minutes(15)
+    memory = Memory(world.database())
+    before = memory.watched(world.now)
+    world.round(is_dry=True)
+
+    assert {9: 1} == {job: one.tasks for job, one in before.items()}
+    assert before == memory.watched(world.now)
+
+
+def test_time_in_which_nobody_looked_is_no_time_with_room(world: World) -> None:
+    world.cell.never_starts = 1
+    world.minutes(12)
+    world.now += timedelta(hours=2)
+    world.minutes(10)
+
+    assert {"alpha-n10": "ready"} == world.nodes()

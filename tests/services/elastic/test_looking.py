@@ -8,13 +8,14 @@ from unittest.mock import patch
 import pytest
 
 from gridbridge import config
-from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.plan import Situation, Watched
+from gridbridge.model.elastic.saved import Documents, Kept
 from gridbridge.model.elastic.seeing import Ends, learnt
 from gridbridge.model.shown import ShownCluster
 from gridbridge.services.elastic import looking
 from gridbridge.shell import files
 from gridbridge.state import shown
-from gridbridge.state.elastic import ends
+from gridbridge.state.elastic import ends, saved
 from tests.decisions.elastic.cells import MASTER, NOON, instance
 from tests.decisions.elastic.demand import cell
 
@@ -96,3 +97,16 @@ def test_a_damaged_file_of_them_ends_no_round(tmp_path: Path) -> None:
     (tmp_path / "ends.json").write_text("{")
 
     assert look(tmp_path, None).runtimes == {}
+
+
+def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> None:
+    known = {7: Watched(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
+    printed = Documents(qstat=b"<a/>", qhost=b"<b/>"), Kept(now=NOON)
+    with (
+        patch.object(looking.cells, "printed", return_value=printed),
+        patch.object(looking.cells, "situation", return_value=cell(instance(MASTER))),
+        patch.object(looking.remembering, "filled", lambda seen, _: replace(seen, watched=known)),
+    ):
+        looking.save(config.parse("FILE", SITE.encode()), str(tmp_path), NOON)
+
+    assert saved.read(str(tmp_path))[1].watched == known

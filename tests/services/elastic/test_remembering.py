@@ -2,6 +2,7 @@
 
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,12 +11,12 @@ import pytest
 from gridbridge import config
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Owned, PoolRecord
-from gridbridge.model.elastic.plan import Verdict
+from gridbridge.model.elastic.plan import Verdict, Watched
 from gridbridge.services.elastic import deciding, looking, remembering
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.services.tools import balance
 from gridbridge.state.database import Database
-from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
+from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 
 SITE = """
 [site]
@@ -29,6 +30,8 @@ slots = 4
 max_nodes = 9
 """
 SEEN = situation(instance(MASTER, (1,), slots=1), wait=[waiting(5, tasks=12)])
+WATCHED = Watched(at=ago(1), tasks=12, room_since=ago(9))
+STUCK = Watched(at=ago(1), tasks=12, room_since=ago(30), stuck_since=ago(15))
 
 
 @pytest.fixture
@@ -52,6 +55,7 @@ def keep(path: str) -> None:
         Owned(name=name, pool="usual", state=NodeState.BOOTING, since=since) for name in names
     )
     memory.keep_records({"large": PoolRecord(no_capacity_at=since)})
+    memory.keep_watched({5: WATCHED})
     memory.note_round(since, since, 4.5)
     database.close()
 
@@ -75,6 +79,32 @@ def test_all_that_a_round_remembers_is_known(path: str) -> None:
     since = NOON - timedelta(seconds=30)
     assert ["alpha-n1", "alpha-n2", "alpha-n3"] == sorted(one.name for one in found.nodes)
     assert (since, 4.5, {"large": since}) == (found.last_change, found.spent, found.failed)
+    assert {5: WATCHED} == found.watched
+
+
+def test_nothing_that_waits_was_seen_in_the_future(path: str) -> None:
+    """The clock was set back."""
+    before = NOON - timedelta(days=1)
+    keep(path)
+
+    found = remembering.filled(replace(SEEN, now=before), config.parse("FILE", SITE.encode()))
+
+    assert {5: replace(WATCHED, at=before, room_since=before)} == found.watched
+
+
+def test_plan_and_explain_tell_of_a_job_that_does_not_start(path: str, tmp_path: Path) -> None:
+    site = str(tmp_path / "site.toml")
+    keep(path)
+    database = Database.open(f"sqlite:///{path}")
+    Memory(database).keep_watched({7: STUCK})
+    database.close()
+
+    told = balance.plan(balance.Given(), NOON, path=site)
+    explained = balance.explain("7", NOON, path=site)
+
+    why = "there was room for it for 15 min, and it did not start: a quota or an access list"
+    assert [f"{why} may keep it"] == [one.reason for one in told.refused if one.job == 7]
+    assert (f"{why} may keep it", True) == (explained.reason, explained.is_known)
 
 
 def test_a_site_that_never_had_a_balancer_hides_nothing(path: str) -> None:

@@ -224,6 +224,7 @@ class Cell:
     trouble: Trouble
     hosts: dict[str, HostThere] = field(default_factory=dict)
     waits: list[timedelta] = field(default_factory=list)  # how long each task will run
+    never_starts: int = 0  # tasks of a job for which there is room, and which stay
     slips_in: bool = False  # a task starts between a plan and the look before a removal
     ended: int = 0
     killed: int = 0
@@ -319,6 +320,8 @@ class Cell:
             instances.append(instance(name, [1] * len(host.ends), slots=host.slots, state=state))
         wait = [waiting(1, tasks=len(self.waits))] if self.waits else []
         wait += [waiting(1, slots=self.world.wide, pe="smp", jobs=(8,))] if self.world.wide else []
+        if self.never_starts:
+            wait.append(waiting(1, tasks=self.never_starts, jobs=(9,), queues=("all.q",)))
         names = [MASTER, *self.hosts]
         return Situation(
             now=self.world.now,
@@ -417,7 +420,7 @@ class World:
             self.cell.killed += len(host.ends)
             host.ends, host.is_silent = [], True
 
-    def round(self) -> RoundPlan | None:
+    def round(self, *, is_dry: bool = False) -> RoundPlan | None:
         """Do a round as cron would, with what is kept; None: it was killed, or saw nothing."""
         order = self.order()
         providers = self.providers(order)
@@ -429,7 +432,7 @@ class World:
             address_of=lambda host: self.cell.hosts[host].address,
         )
         try:
-            return once(balancer, self.told.append)
+            return once(balancer, self.told.append, is_dry=is_dry)
         except Killed:
             self.lose_memory()
         except NotSeen as error:

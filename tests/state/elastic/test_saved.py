@@ -8,6 +8,7 @@ import pytest
 
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.nodes import Node, NodeState
+from gridbridge.model.elastic.plan import Watched
 from gridbridge.model.elastic.saved import Documents, Kept
 from gridbridge.state.elastic import saved
 
@@ -24,6 +25,10 @@ KEPT = Kept(
     ),
     best_effort=frozenset(("be.q",)),
     eligible_since={7: NOON},
+    watched={
+        7: Watched(at=NOON, tasks=3),
+        9: Watched(at=NOON, tasks=1, room_since=NOON - timedelta(hours=1), stuck_since=NOON),
+    },
     runtimes={("alice", "job"): 60.0, ("alice", "other"): 5.5},
     elsewhere={"transfer-beta": 90.0},
     failed={"big": NOON},
@@ -100,6 +105,15 @@ def test_a_document_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
             "runtimes.alice.job: -1; a number that is not negative would be right",
         ),
         ('{"now": "2026-01-01T12:00:00Z", "spent": NaN}', "spent: NaN; a number that is not "),
+        (
+            '{"now": "2026-01-01T12:00:00Z", "watched": {"x": {"at": "2026-01-01T12:00:00Z"}}}',
+            'watched: "x"; the number of a job would be right',
+        ),
+        ('{"now": "2026-01-01T12:00:00Z", "watched": {"7": {}}}', "watched.7.at: null; an ISO "),
+        (
+            '{"now": "2026-01-01T12:00:00Z", "watched": {"7": {"job": 7}}}',
+            "watched.7.job: unknown; known are at, tasks, room_since, stuck_since",
+        ),
         ('{"now": "2026-01-01T12:00:00Z", "elsewhere": 3}', "elsewhere: 3; a table would be "),
     ],
 )

@@ -1,6 +1,6 @@
 """Which waiting tasks are demand: those that start as soon as there is room for them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -22,6 +22,11 @@ class Claim:
     tasks: int
     waited_s: float  # since the first of them could start
     kinds: tuple[tuple[str, str, int], ...] = ()
+
+    @property
+    def first(self) -> int:
+        """The lowest of the job numbers."""
+        return min(self.jobs)
 
     @property
     def slots(self) -> int:
@@ -75,14 +80,19 @@ class Limits:
         )
 
 
-def claims(seen: Situation, widest: int) -> tuple[tuple[Claim, ...], tuple[Refused, ...]]:
-    """Return the tasks that are demand, and why each other waiting job is none."""
+def claims(
+    seen: Situation, widest: int, stuck: Collection[int] = ()
+) -> tuple[tuple[Claim, ...], tuple[Refused, ...]]:
+    """Return the tasks that are demand, and why each other waiting job is none.
+
+    Rows that are known to be stuck, told by their lowest job numbers, are in neither.
+    """
     found, refused, limits = list[Claim](), list[Refused](), Limits(seen)
     for row in seen.cell.waiting:
         cause = _cause(row, seen)
         if cause is not None:
             refused.extend(Refused(job=job, cause=cause) for job in row.jobs)
-        elif row.state.is_waiting:
+        elif row.state.is_waiting and row.first not in stuck:
             claim, why = _claim(row, seen, widest, limits)
             refused.extend(_of_jobs(why, row.jobs))
             if claim.tasks:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gridbridge.decisions.elastic.counting import elapsed_s, nodes_of
-from gridbridge.decisions.elastic.demand import ends
+from gridbridge.decisions.elastic.demand import ends, stuck
 from gridbridge.decisions.elastic.demand.asleep import resting_offers, woken
 from gridbridge.decisions.elastic.demand.buying import Order, buy
 from gridbridge.decisions.elastic.demand.claims import Claim, claims
@@ -28,7 +28,7 @@ from gridbridge.decisions.elastic.demand.standing import (
     widest,
 )
 from gridbridge.decisions.elastic.readiness import counted, is_unready
-from gridbridge.model.elastic.plan import Figures, Plan, Refused, Situation, Verdict
+from gridbridge.model.elastic.plan import Figures, Plan, Refused, Situation, Verdict, Watched
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 
 
@@ -42,7 +42,8 @@ class Scene:
     pools: Mapping[str, Pool]
     ground: Ground
     offers: tuple[Offer, ...]
-    rooms: Blocks
+    there: Blocks  # on hosts that take work now
+    rooms: Blocks  # with those of nodes that are on their way
     arriving: int  # slots of nodes that are on their way
     order: tuple[str, ...]  # in which nodes are removed
     least: int
@@ -65,16 +66,20 @@ def decide(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, 
     It holds that nodes + add <= the most, and nodes - removed >= the least.
     """
     scene = _scene(seen, rules, demand, pools)
-    wanted, refused = claims(seen, widest(seen.cell, [one.room for one in scene.offers]))
-    figures = _figures(scene, wanted)
-    wake = None if seen.standby is None else ()
-    plan = Plan(verdict=Verdict.NO_NEED, figures=figures, refused=refused, wake=wake)
+    wanted, refused, watched = _wanted(scene)
+    plan = Plan(
+        verdict=Verdict.NO_NEED,
+        figures=_figures(scene, wanted),
+        refused=refused,
+        wake=None if seen.standby is None else (),
+        watched=watched,
+    )
     if not rules.max_nodes:
         return replace(plan, verdict=Verdict.NO_MAXIMUM)
     if is_unready(seen):
         return replace(plan, verdict=Verdict.UNREADY)
     packed = _packed(scene, wanted)
-    plan = replace(plan, figures=replace(figures, fit=packed.fit))
+    plan = replace(plan, figures=replace(plan.figures, fit=packed.fit))
     grown = _grown(plan, scene, packed, wanted)
     if grown.add or grown.wake or grown.verdict is Verdict.BELOW_MINIMUM:
         return grown
@@ -102,12 +107,26 @@ def _scene(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, 
         pools=pools,
         ground=ground,
         offers=(*resting_offers(seen, own), *found),
+        there=there,
         rooms=(*there, *arriving),
         arriving=sum(len(names) * room.free for room, names in arriving),
         order=order,
         least=least,
         most=most,
     )
+
+
+def _wanted(
+    scene: Scene,
+) -> tuple[tuple[Claim, ...], tuple[Refused, ...], Mapping[int, Watched]]:
+    """Return what is demand, why the other jobs are none, and what to know of them next time."""
+    seen, after_s = scene.seen, scene.demand.stuck_after_s
+    still = stuck.still(seen, after_s)
+    wanted, refused = claims(
+        seen, widest(seen.cell, [one.room for one in scene.offers]), still.keys()
+    )
+    rows = {**still, **stuck.watched(wanted, seen, scene.there, scene.ground, after_s)}
+    return stuck.without(wanted, rows), (*refused, *stuck.refusals(seen, rows)), rows
 
 
 def _figures(scene: Scene, wanted: Sequence[Claim]) -> Figures:
