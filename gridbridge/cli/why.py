@@ -1,7 +1,7 @@
 """gridbridge why: where a job or campaign is, what it waits for, and what happened to it."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import click
 
@@ -14,6 +14,7 @@ from gridbridge.services.tools.campaign_why import Told
 from gridbridge.state.shown import plain
 
 UNKNOWN = 1
+LATE = timedelta(minutes=3)  # cron has a cycle each minute
 IS_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?").fullmatch  # of a job or campaign, and of a task
 
 
@@ -79,10 +80,16 @@ def _show_campaign(told: Told, now: datetime, *, is_alone: bool) -> None:
     if not is_alone:
         output.line()
     task = "" if told.task is None else f", task {told.task.number}"
-    moment = f" (as of {clock(told.at, now)})" if told.at else ""
+    moment = f" ({_as_of(told.at, now)})" if told.at else ""
     output.line(f"campaign {one.number} of {one.owner}, {printable(one.name)}{task}{moment}")
     for sentence in told.sentences:
         output.line(f"  {sentence}")
+
+
+def _as_of(at: datetime, now: datetime) -> str:
+    """Say when the last cycle was, and that the next one is late where it is."""
+    late = "; no cycle since: gridbridge-runner may not run" if now - at > LATE else ""
+    return f"as of {clock(at, now)}{late}"
 
 
 def show(alarm: str, tasks: tuple[Explanation, ...], now: datetime) -> None:

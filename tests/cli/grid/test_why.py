@@ -71,12 +71,19 @@ def show(published: Path, one: ShownCampaign) -> None:
     campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(one,)), str(published))
 
 
+def test_a_cycle_of_late_is_told_by_its_time_alone(published: Path) -> None:
+    campaigns_shown.put(ShownCycle(at=datetime.now(UTC), reasons=REASONS), str(published))
+
+    assert "may not run" not in why(published, "7").output
+
+
 def test_a_campaign_is_told_cluster_by_cluster(published: Path) -> None:
     """With what would change it, as of the last cycle."""
     lines = why(published, "7").output.splitlines()
 
     assert lines == [
-        "campaign 7 of alice, sweep (as of 2026-01-01 12:00:00)",
+        "campaign 7 of alice, sweep"
+        " (as of 2026-01-01 12:00:00; no cycle since: gridbridge-runner may not run)",
         "  3 of 20 tasks ended, 2 are at clusters or on their way there, 15 wait to be sent",
         *WAITS,
     ]
