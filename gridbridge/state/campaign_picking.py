@@ -7,6 +7,7 @@ whose a file is does not say who brought it, but who could put it there does.
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -18,6 +19,7 @@ TOKEN = re.compile("[0-9a-f]{32}")  # as files.random_name makes it
 PERSONS = re.compile(rf"u\.(\d{{1,10}})(?:\.{TOKEN.pattern})?", re.ASCII)
 BEGUN = "begun"  # the service's own folder, where what is taken in lies meanwhile
 A_SCAN = 10  # files of a person in one look
+A_PERSON, A_FOLDER = 20, 50  # folders of a person, and files of a kind in one, that are looked at
 FOR_US = 0o770  # with the group of the folder, which is the service's
 
 
@@ -52,12 +54,42 @@ def _is_persons(facts: os.stat_result, uid: int, folder: str) -> bool:
 
 
 def names(folder: str) -> list[str]:
-    """Return the paths of what people brought, and of what is begun, below the folder."""
+    """Return the paths of what people brought, and of what is begun, below the folder.
+
+    Of a person's folder the first of each kind are enough: the next look finds others.
+    """
     found = [f"{BEGUN}/{name}" for name in files.names(f"{folder}/{BEGUN}")]
-    for person in filter(PERSONS.fullmatch, files.names(folder)):
+    for person in _persons(folder):
         with suppress(OSError), _opened(person, folder) as (end, _):
-            found += [f"{person}/{name}" for name in os.listdir(end)]
+            found += [f"{person}/{name}" for name in _first(os.listdir(end))]
     return found
+
+
+def _persons(folder: str) -> Iterator[str]:
+    """Give the folders of people, some of each; what else is called so costs next to nothing."""
+    of_each = Counter[int]()
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        named = [one for one in entries if PERSONS.fullmatch(one.name)]
+        for one in sorted(named, key=lambda one: one.name):
+            with suppress(OSError):
+                uid = int(one.name.split(".")[1])
+                is_theirs = (
+                    one.is_dir(follow_symlinks=False)
+                    and one.stat(follow_symlinks=False).st_uid == uid
+                )
+                of_each[uid] += is_theirs
+                if is_theirs and of_each[uid] <= A_PERSON:
+                    yield one.name
+
+
+def _first(listed: Iterable[str]) -> Iterator[str]:
+    """Give the first names of each kind."""
+    of_each = Counter[str]()
+    for name in sorted(listed):
+        kind, _, token = name.partition(".")
+        if TOKEN.fullmatch(token) and of_each[kind] < A_FOLDER:
+            of_each[kind] += 1
+            yield name
 
 
 @contextmanager

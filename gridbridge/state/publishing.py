@@ -19,11 +19,15 @@ def put(path: str, data: bytes, mode: int = 0o755) -> None:
         files.replace(path, data, durable=False)
 
 
-def sweep(folder: str, before: datetime) -> None:
-    """Remove the files of a folder that were published before a time."""
+def sweep(folder: str, before: datetime, most: int) -> None:
+    """Remove the files of a folder that were published before a time, and all but the newest."""
+    found = list[tuple[float, str]]()
     for name in files.names(folder):
         with suppress(OSError):
-            if os.lstat(f"{folder}/{name}").st_mtime < before.timestamp():
+            found.append((os.lstat(f"{folder}/{name}").st_mtime, name))
+    for place, (at, name) in enumerate(sorted(found, reverse=True)):
+        if place >= most or at < before.timestamp():
+            with suppress(OSError):
                 os.unlink(f"{folder}/{name}")
 
 

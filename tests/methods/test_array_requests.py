@@ -25,7 +25,13 @@ def _spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_its_owner_asks_for_it(spool: Path) -> None:
     (spool / "took.abc").write_text(json.dumps(ASKS))
 
-    require_asked("abc", 12, UID)
+    first = require_asked("abc", 12, UID)
+    (spool / "took.abc").rename(spool / "took.def")
+    renamed = require_asked("def", 12, UID)
+    (spool / "took.abc").write_text(json.dumps(ASKS))
+
+    assert first == renamed
+    assert first != require_asked("abc", 12, UID)
 
 
 @pytest.mark.parametrize(

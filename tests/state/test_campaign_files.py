@@ -10,7 +10,7 @@ import pytest
 from gridbridge.errors import StateError
 from gridbridge.state import campaign_files, campaign_picking
 from gridbridge.state.campaign_files import NewFile
-from gridbridge.state.campaign_picking import A_SCAN
+from gridbridge.state.campaign_picking import A_FOLDER, A_PERSON, A_SCAN
 
 ODD = "0" * 32
 
@@ -240,6 +240,30 @@ def test_nobody_keeps_another_from_bringing(tmp_path: Path) -> None:
 
     assert os.listdir(made) == []
     assert brought("new", tmp_path) == [0]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another person's folders")
+def test_many_odd_files_and_folders_of_one_person_hide_nothing_and_are_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bob's own folders, some in Alice's name, files that are none, and far too many of a kind."""
+    for number in range(3 * A_PERSON):
+        tail = f"{number:032x}"
+        of(BOB, tmp_path / f"u.{BOB}.{tail}", b"")
+        (tmp_path / f"u.{ALICE}.{tail}").mkdir()
+        os.chown(tmp_path / f"u.{ALICE}.{tail}", BOB, -1)
+    flooded = folder_of(BOB, tmp_path)
+    for number in range(3 * A_FOLDER):
+        of(BOB, flooded / f"new.{number:032x}", SAID["new"])
+    of(ALICE, folder_of(ALICE, tmp_path) / f"new.{ODD}", SAID["new"])
+    opened = list[str]()
+    really = os.open
+    monkeypatch.setattr(os, "open", lambda path, *more: opened.append(path) or really(path, *more))
+    listed = campaign_files.names(str(tmp_path))
+
+    assert sorted(path.rpartition("/")[2] for path in opened) == [f"u.{ALICE}", f"u.{BOB}"]
+    assert len(listed) == A_FOLDER + 1
+    assert f"u.{ALICE}/new.{ODD}" in listed
 
 
 def test_a_campaign_without_its_file_has_no_parts(tmp_path: Path) -> None:

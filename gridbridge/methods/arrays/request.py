@@ -12,8 +12,11 @@ RESUBMIT = "resubmit"
 ROOT = 0
 
 
-def require_asked(token: str, campaign: int, uid: int) -> None:
-    """Refuse where the campaign's owner, or root, does not ask for its tasks to be tried again."""
+def require_asked(token: str, campaign: int, uid: int) -> str:
+    """Return which request it is; the service may call its file otherwise, and can't change this.
+
+    Refused where the campaign's owner, or root, does not ask for its tasks to be tried again.
+    """
     if not (token.isascii() and token.isalnum()):
         raise Refused(f"{token!r} is no name of a request")
     path = f"{CAMPAIGNS}/{TAKEN_REQUEST}{token}"
@@ -25,3 +28,4 @@ def require_asked(token: str, campaign: int, uid: int) -> None:
         raise Refused(f"{path}: {error!r}") from error
     if not is_asked or facts.st_uid not in (uid, ROOT):
         raise Refused(f"{path}: its owner does not ask for tasks of campaign {campaign} there")
+    return f"{facts.st_ino}.{facts.st_mtime_ns}"

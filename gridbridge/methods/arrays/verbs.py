@@ -86,8 +86,7 @@ def _take_up(campaign: int, request: str) -> NoReturn:
     from gridbridge.methods.arrays.request import require_asked  # the others do without it
 
     with Ledger(campaign) as ledger:
-        require_asked(request, campaign, ledger.uid)
-        ledger.take_up(request)
+        ledger.take_up(require_asked(request, campaign, ledger.uid))
     _leave("")
 
 

@@ -40,7 +40,7 @@ from gridbridge.state.database.campaigns import Campaigns
 
 KEPT = timedelta(days=30)  # files of ended campaigns: their tasks may be tried again
 PURGED_AT_ONCE = 500  # campaigns in a sweep: a cycle shall not take minutes
-ANSWERS_KEPT = timedelta(days=1)
+ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000  # who asked looks within minutes
 NO_WISHES = Notifications()
 USUAL = Runner()
 MB = 1_000_000
@@ -165,7 +165,8 @@ class Intake:
         forward all of this is kept for longer.
         """
         now = self._clock.now()
-        publishing.sweep(campaign_files.answer_path("", self._published), now - ANSWERS_KEPT)
+        answers = campaign_files.answer_path("", self._published)
+        publishing.sweep(answers, now - ANSWERS_KEPT, MOST_ANSWERS)
         before = now - KEPT - ahead(self._watch.look())
         self._watch.keep()
         for number in self._campaigns.ended_before(before):

@@ -27,6 +27,7 @@ from gridbridge.model.campaigns.names import ADDS_TO
 from gridbridge.model.campaigns.request import Answer, Asked, Verb
 from gridbridge.model.campaigns.sections import Runner
 from gridbridge.model.campaigns.wiping import Mark, WipedFor
+from gridbridge.services.campaigns import intake
 from gridbridge.services.campaigns.requests import Requests
 from gridbridge.services.campaigns.runner import TAKING_S, take_all
 from gridbridge.shell.clock import Clock
@@ -293,6 +294,19 @@ def test_answers_that_nobody_waits_for_are_removed(site: Site) -> None:
     site.intake.sweep()
 
     assert os.listdir(taken) == [new]
+
+
+def test_of_many_answers_the_newest_are_kept(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "MOST_ANSWERS", 2)
+    every = [site.bring(asdict(SWEEP), "a") for _ in range(3)]
+    site.intake.take()
+    taken, now = site.published / "taken", datetime.now(UTC).timestamp()
+    for age, token in enumerate(every):
+        os.utime(taken / token, (now - age, now - age))
+
+    site.intake.sweep()
+
+    assert sorted(os.listdir(taken)) == sorted(every[:2])
 
 
 def test_a_test_campaign_has_a_task_a_cluster(site: Site) -> None:
