@@ -248,7 +248,9 @@ def brought(
         return json.loads(first), lines
     except FileNotFoundError as error:
         raise NotTheirs(f"campaign {campaign}: its file is there no more") from error
-    except (OSError, StateError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        raise NotTheirs(f"campaign {campaign}: its file is damaged") from error
+    except (OSError, StateError) as error:
         raise NotTheirs(f"campaign {campaign}: its file is not yours to read") from error
 
 

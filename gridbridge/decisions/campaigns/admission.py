@@ -30,7 +30,10 @@ def unsettled(rules: Sequence[Rule], candidate: Candidate) -> str:
     if admitted.refusal or not admitted.fired:
         return admitted.refusal
     first = admitted.fired[0]
-    return f"{first.rule} would still change it: {', '.join(first.changes)}; bring it with gridsub"
+    return (
+        f"{first.rule} would still change it: {', '.join(first.changes)}; gridsub brings it"
+        " as the rules want it, so that a rule is at fault where gridsub says this"
+    )
 
 
 def changes(before: Jdl, after: Jdl) -> Iterator[str]:

@@ -35,6 +35,7 @@ from gridbridge.model.campaigns.copies import Losers
 from gridbridge.model.campaigns.events import Changes
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.plan import Again, Plan, Seen, Tried
+from gridbridge.model.report import count
 
 INTENDED = ArrayState.INTENDED
 BEGUN = (INTENDED, ArrayState.SUBMITTED)  # what another cycle has to go on with
@@ -211,7 +212,8 @@ def sentences(plan: Plan) -> list[str]:
         f"{one.tasks} of campaign {one.campaign} to {one.cluster}" for one in plan.sends
     )
     told = _of_ends(plan)
-    told += [f"{len(plan.deleted)} arrays are deleted" if plan.deleted else ""]
+    deleted = count(len(plan.deleted), "array is deleted", "arrays are deleted")
+    told += [deleted if plan.deleted else ""]
     told += predictor.sentences(plan.predicted)
     told += [f"sent: {sent}" if sent else ""]
     told += of_steps(plan.steps)

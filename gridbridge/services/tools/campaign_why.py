@@ -116,12 +116,14 @@ def _of_task(one: ShownCampaign, task: ShownTask, folder: str) -> Told:
 
 def _of_failed(one: ShownCampaign, folder: str) -> Iterator[str]:
     """Say how to look at tasks that failed, and how to run them again."""
-    is_open = any(
-        each.campaign == one.number and each.kind is Kind.TASK and not each.closed_at
-        for each in campaign_events.seen(folder)
-    )
+    seen = campaign_events.seen(folder)
+    events = [each for each in seen if each.campaign == one.number and not each.closed_at]
+    is_open = any(each.kind is Kind.TASK for each in events)
     if one.failed and (is_open or one.state is CampaignState.TERMINATED):
         whose = count(one.failed, "task")
+        if any(each.code is Code.FILE_REFUSED for each in events):
+            yield f"{whose} failed: gridstat {one.number} --failed shows how"
+            return
         again = (
             f"gridevents -c {one.number} -r has them tried again"
             if is_open
@@ -240,7 +242,8 @@ def _state(task: ShownTask) -> str:
         return f"it waits to be sent{again}"
     if not task.attempt:
         return "it was dropped: the campaign ended before it was sent"
-    place = f"job {task.job_id}, task {task.place}" if task.job_id else "not submitted yet"
+    unknown = "never submitted" if task.has_ended else "not submitted yet"
+    place = f"job {task.job_id}, task {task.place}" if task.job_id else unknown
     if not task.has_ended:
         return f"it was sent to {task.cluster}: {place}"
     ended = f", exit status {task.exit_status}" if task.exit_status is not None else ""

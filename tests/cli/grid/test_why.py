@@ -188,6 +188,9 @@ def test_failed_tasks_are_told_with_what_runs_them_again(published: Path) -> Non
     assert why(published, "7").output.splitlines()[-1] == (
         f"{told}gridevents -c 7 -r has them tried again"
     )
+    refused = replace(event, kind=Kind.CAMPAIGN, code=Code.FILE_REFUSED, cluster="", tasks=0)
+    campaigns_shown.put(replace(events, events=(event, refused)), str(published))
+    assert why(published, "7").output.splitlines()[-1] == told.removesuffix(", and ")
 
 
 def test_a_task_that_ended_is_told_the_events_of_its_cluster_alone(published: Path) -> None:

@@ -279,6 +279,13 @@ def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
         campaign_sources.more(7, None, "[]", str(tmp_path))
 
 
+def test_a_damaged_file_of_ones_own_is_told_as_that(published: str, tmp_path: Path) -> None:
+    (tmp_path / "c.7").write_text("no JSON")
+
+    with pytest.raises(NotTheirs, match="its file is damaged"):
+        campaign_sources.failed(7, str(tmp_path), published)
+
+
 def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
     """Whatever stands in a file that root reads."""
     names = ("../../.bashrc", "/etc/passwd", "a/../../b", "fine/one.txt")
