@@ -27,7 +27,7 @@ def golden(name: str) -> bytes:
 def test_a_closed_host_with_a_task_is_busy_and_closed() -> None:
     (found,) = read_instances(golden("host-busy"))
 
-    assert found == Instance(queue="all.q", slots=2, is_used=True, is_disabled=True)
+    assert found == Instance(queue="all.q", slots=2, is_used=True, is_disabled=True, jobs=(5,))
 
 
 def test_a_host_that_was_just_admitted_is_idle_and_closed() -> None:
