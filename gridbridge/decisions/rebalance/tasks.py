@@ -21,6 +21,9 @@ def snapshot(seen: Gathered) -> Snapshot:
     every: tuple[Listed | Away, ...] = (*seen.tasks, *seen.away)
     for one in every:
         waiting[one.cluster] += one.slots if one.is_waiting else 0
+    for away in seen.away:
+        if away.target not in ("", away.cluster):  # it is on its way, and will have its slots there
+            waiting[away.target] += away.slots
     unsent = _unsent(seen)
     there = {one.campaign for one in seen.tasks}
     moved = [one for one in seen.campaigns if one.number in there and one.jdl.type is Type.DEFAULT]

@@ -37,6 +37,7 @@ class Away:
     is_running: bool = False
     is_moving: bool = False
     stays: Stays = Stays.HELD  # why, if it does not wait
+    target: str = ""  # the cluster to which it is moved
 
     @property
     def key(self) -> tuple[str, int]:

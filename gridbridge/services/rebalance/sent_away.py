@@ -57,17 +57,18 @@ class SentAway:
             row = self._own(one, seen.find(one.remote_id)) if seen and one.remote_id else None
             if row is not None:
                 listed.add(_task(one.key))
-                is_moving = _task(one.key) in moves
+                move = moves.get(_task(one.key))
                 stays = self._stays(one, row, dropped)
                 yield Away(
                     transfer=one.name,
                     uid=one.uid,
                     cluster=one.remote,
                     slots=row.slots,
-                    is_waiting=not is_moving and stays is None,
+                    is_waiting=move is None and stays is None,
                     is_running=row.state.has_begun,
-                    is_moving=is_moving,
+                    is_moving=move is not None,
                     stays=stays or Stays.HELD,
+                    target=move.target if move else "",
                 )
         yield from (self._on_its_way(one) for key, one in moves.items() if key not in listed)
 
@@ -98,6 +99,7 @@ class SentAway:
             slots=1,
             is_waiting=False,
             is_moving=True,
+            target=one.target,
         )
 
     def _own(self, one: Transfer, row: JobStatus | None) -> JobStatus | None:

@@ -166,6 +166,30 @@ def test_what_is_on_its_way_moves_no_second_time() -> None:
     assert [one.state for one in found.tasks] == [TaskState.MOVING]
 
 
+@pytest.mark.parametrize(
+    ("cluster", "free", "room"),
+    [
+        pytest.param("beta", 3, 2, id="it is on its way"),
+        pytest.param("gamma", 2, 2, id="it is there, and gamma counts it"),
+    ],
+)
+def test_what_is_on_its_way_has_its_slots_at_its_target(cluster: str, free: int, room: int) -> None:
+    one = Away(
+        transfer="gb.alpha.7.0.1",
+        uid=1000,
+        cluster=cluster,
+        slots=1,
+        is_waiting=False,
+        is_moving=True,
+        target="gamma",
+    )
+    seen = gathered(
+        answers={"beta": answer("beta", 0), "gamma": answer("gamma", free)}, tasks=(), away=(one,)
+    )
+
+    assert {host.name: host.room for host in tasks.snapshot(seen).hosts}["gamma"] == room
+
+
 def test_each_owner_of_what_leaves_a_cluster_has_a_turn() -> None:
     """Nine tasks of one person and one of another one, six of which may be on their way."""
     theirs = [
