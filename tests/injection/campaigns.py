@@ -357,7 +357,7 @@ def copied_once() -> list[str]:
 def is_gone() -> list[str]:
     """Go on until the cancelled campaign has no array; none of its tasks ran."""
     KILLER.aim(())
-    status = killing.run(cycles(is_wound_up))
+    status = killing.run(CANCELLED)
     return [
         *check("the runner's end", status, 0),
         *check("what ran", RAN.read_text(), ""),
@@ -430,6 +430,7 @@ class Scenario(NamedTuple):
 
 WHOLE = cycles(is_over)
 GONE = cycles(is_wound_up)
+CANCELLED = cycles(is_wound_up, forgotten_s=0.0)  # what was deleted before it began has no record
 KILLED = {
     "runner": Scenario(brought, WHOLE, ran_once, RUNNERS),
     "as-user": Scenario(brought, WHOLE, ran_once, OWNERS),
@@ -442,8 +443,8 @@ KILLED = {
     "nikita": Scenario(flooded, wiping, wiped_once, NIKITAS),
     "as-user-nikita": Scenario(flooded, wiping, wiped_once, OWNERS),
     "nikita-cancel": Scenario(killed, wiping, killed_once, NIKITAS),
-    "runner-cancel": Scenario(cancelled, GONE, is_gone, RUNNERS),
-    "as-user-cancel": Scenario(cancelled, GONE, is_gone, OWNERS),
+    "runner-cancel": Scenario(cancelled, CANCELLED, is_gone, RUNNERS),
+    "as-user-cancel": Scenario(cancelled, CANCELLED, is_gone, OWNERS),
 }
 
 
