@@ -26,7 +26,7 @@ TASKS, TASK_S, PAUSE_S, LIMIT_S = 16, 60.0, 15.0, 1800.0
 MOST = 1.2
 AT_BETA, AT_GAMMA = {"beta": {"queue": QUEUE}}, {"gamma": {}}
 NO_REST = r"/^\[rebalance\]/a least_wait_s = 0\nhost_rest_s = 0\njob_rest_s = 0"
-FLOODED = "$a [campaigns.beta]\\nflood_rate = 10"
+FLOODED = "s|^#flood_rate = .*|flood_rate = 10|"
 ROUND = f"gridbridge rebalance auto --apply; {NIKITA}"
 
 
