@@ -2,8 +2,8 @@
 
 free    a campaign for gamma alone, from its submission to its end
 bound   the same one for beta and gamma: it is submitted while gamma is full, so that most tasks
-        wait at beta, in a queue that stays closed; from the moment at which gamma is free, with a round
-        of rebalancing and one of nikita every 15 s
+        wait at beta, in a queue that stays closed; from the moment at which gamma is free, with a
+        round of rebalancing and one of nikita every 15 s
 
 Usage: .venv/bin/python -m bench.bound [--json FILE] [--tasks N] [--task-s S]    in a lab, as root
 """
