@@ -6,6 +6,7 @@ from datetime import datetime
 from gridbridge.cli import output
 from gridbridge.cli.options import clock
 from gridbridge.model.rebalance.datasets import Dataset, Done, Refused, Replica, bytes_text, shown
+from gridbridge.model.report import count
 from gridbridge.services.rebalance.datasets import Outcome
 from gridbridge.services.tools.datasets.telling import Told
 
@@ -31,10 +32,9 @@ def drained(one: Outcome | Refused) -> int:
 
 def sentence(one: Dataset) -> str:
     """Say how much there is of a dataset, and where."""
-    files = "1 file" if one.files == 1 else f"{one.files} files"
     where = f": {', '.join(sorted(one.whole))}" if one.whole else ""
-    size = bytes_text(one.size_bytes)
-    return f"{one.name}: {files}, {size}, {len(one.whole)} of {one.wished} replicas whole{where}"
+    size = f"{count(one.files, 'file')}, {bytes_text(one.size_bytes)}"
+    return f"{one.name}: {size}, {len(one.whole)} of {one.wished} replicas whole{where}"
 
 
 def dropped(one: Outcome, storage: str) -> int:

@@ -2,6 +2,7 @@
 
 from gridbridge.model.elastic.plan import Figures, Plan, Refused, Verdict
 from gridbridge.model.elastic.sections import Balance, Demand
+from gridbridge.model.report import count
 
 USUAL = Demand()
 MINUTES_S = 120  # so long a time is told in minutes
@@ -78,11 +79,11 @@ def _words(plan: Plan, rules: Balance, demand: Demand) -> dict[str, object]:
         "queue": rules.queue,
         "kill_after": rules.kill_after_min,
         "unchanged_s": figures.unchanged_s or 0.0,
-        "waiting": f"{jobs} job waits" if jobs == 1 else f"{jobs} jobs wait",
+        "waiting": count(jobs, "job waits", "jobs wait"),
         "waited_min": figures.waited_s // 60,
         "wait_min": rules.job_wait_time_s / 60,
-        "need": f"{_count(figures.wanted, 'slot')} wanted and {figures.free} free",
-        "idle": f"{_count(idle, 'node')} idle" if plan.verdict is Verdict.IDLE else idle,
+        "need": f"{count(figures.wanted, 'slot')} wanted and {figures.free} free",
+        "idle": f"{count(idle, 'node')} idle" if plan.verdict is Verdict.IDLE else idle,
         **_limits(figures, rules, demand),
         **_of_demand(figures, demand),
     }
@@ -102,9 +103,9 @@ def _limits(figures: Figures, rules: Balance, demand: Demand) -> dict[str, objec
 
 def _of_demand(figures: Figures, demand: Demand) -> dict[str, object]:
     """Return the words of policy demand."""
-    tasks, room = figures.tasks, f"{_count(figures.free, 'free slot')}"
-    coming = f" and {_count(figures.coming, 'node')} on their way" if figures.coming else ""
-    waits = "no task waits" if not tasks else f"{_count(tasks, 'task')} wait{'s' * (tasks == 1)}"
+    tasks, room = figures.tasks, f"{count(figures.free, 'free slot')}"
+    coming = f" and {count(figures.coming, 'node')} on their way" if figures.coming else ""
+    waits = "no task waits" if not tasks else count(tasks, "task waits", "tasks wait")
     return {
         "tasks": waits,
         "since": f" {_time(figures.waited_s)}" if tasks else "",
@@ -124,7 +125,3 @@ def _of_demand(figures: Figures, demand: Demand) -> dict[str, object]:
 
 def _time(time_s: float) -> str:
     return f"{time_s:.0f} s" if time_s < MINUTES_S else f"{time_s / 60:.0f} min"
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

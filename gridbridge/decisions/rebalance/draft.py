@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from gridbridge.decisions.rebalance.board import Board
 from gridbridge.model.rebalance.moves import Advice, Move, MoveKind, Rejected
 from gridbridge.model.rebalance.snapshot import Task
+from gridbridge.model.report import count
 
 
 class Draft:
@@ -111,10 +112,6 @@ def told(moves: tuple[Move, ...], nothing: str) -> str:
     kept = [move for move in moves if move.kind != MoveKind.DELETE]
     deleted = len(moves) - len(kept)
     targets = ", ".join(sorted({move.target for move in kept}))
-    words = [f"{_counted(len(kept))} to {targets}"] if kept else []
-    words += [f"{_counted(deleted)} removed"] if deleted else []
+    words = [f"{count(len(kept), 'copy', 'copies')} to {targets}"] if kept else []
+    words += [f"{count(deleted, 'copy', 'copies')} removed"] if deleted else []
     return " and ".join(words)
-
-
-def _counted(number: int) -> str:
-    return "1 copy" if number == 1 else f"{number} copies"

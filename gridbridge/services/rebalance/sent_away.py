@@ -56,8 +56,9 @@ class SentAway:
             seen = answers.get(one.remote)
             row = self._own(one, seen.find(one.remote_id)) if seen and one.remote_id else None
             if row is not None:
-                listed.add(_task(one.key))
-                move = moves.get(_task(one.key))
+                task = _task(one.key)
+                listed.add(task)
+                move = moves.get(task)
                 stays = self._stays(one, row, dropped)
                 yield Away(
                     transfer=one.name,

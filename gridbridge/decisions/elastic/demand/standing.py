@@ -22,6 +22,7 @@ from gridbridge.model.elastic.plan import Situation
 
 LEAVING = (NodeState.DRAINING, NodeState.REMOVING)
 AT, ASKED = "@", f"{HOSTNAME}="
+SHORT = "h"  # of hostname (complex(5))
 
 
 def ground_of(seen: Situation, queue: str) -> Ground:
@@ -43,7 +44,7 @@ def patterns_of(shapes: Iterable[Shape]) -> frozenset[str]:
     every = tuple(shapes)
     queues = (one.partition(AT)[2] for shape in every for one in shape.queues if AT in one)
     asked = (pair for shape in every for pair in shape.requests)
-    hosts = (f"{ASKED}{text}" for name, text in asked if name in (HOSTNAME, HOSTNAME[0]))
+    hosts = (f"{ASKED}{text}" for name, text in asked if name in (HOSTNAME, SHORT))
     return frozenset((*queues, *hosts))
 
 
