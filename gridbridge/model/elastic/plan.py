@@ -102,7 +102,7 @@ class Refusal(Enum):
     OTHER_QUEUE = "it asks for another queue"
     MASTER = "it is the master"
     BUSY = "jobs run there"
-    NOT_READY = "it is not ready"
+    NOT_READY = "it is {has}, not ready"
     NOT_LISTED = "the cell does not list it"
     UPTIME_UNKNOWN = "it is not known since when it is up"
     HOUR_IS_PAID = "its hour is paid for: minute {minute} of it, not yet {kill_after}"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.sentences import sentence
+from gridbridge.decisions.elastic.sentences import reason, sentence
 from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Refusal, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
@@ -72,6 +72,13 @@ def test_some_nodes_stay_and_it_is_told_why(one: Node, cause: Refusal) -> None:
     found = plan(cell(instance(one.name), nodes=[one]))
 
     assert ((), [(one.name, cause)]) == (found.remove, [(e.host, e.cause) for e in found.refused])
+
+
+def test_a_node_that_is_not_ready_is_told_as_what_it_is() -> None:
+    found = plan(cell(instance("n1"), nodes=[node("n1", state="draining")]))
+
+    said = [reason(one, Balance()) for one in found.refused]
+    assert said == ["it is draining, not ready"]
 
 
 def test_a_node_that_the_cell_does_not_list_stays() -> None:

@@ -98,7 +98,7 @@ def _hindrances(
     """Give what keeps a node from being removed."""
     yield from lasting(node, seen)
     if node.state is not NodeState.READY:
-        yield Refused(host=node.name, cause=Refusal.NOT_READY)
+        yield Refused(host=node.name, cause=Refusal.NOT_READY, has=node.state.value)
     if instances is None:
         yield Refused(host=node.name, cause=Refusal.NOT_LISTED)
     if is_busy(instances or []):
