@@ -27,7 +27,7 @@ CONFIGURATION = {
     "SERVER_PORT": "6666",
     "DETACH_JOB_FROM_SERVER": "1",
     "OPENSSH_CMD": "/usr/bin/ssh -p 6667 -e none -o ConnectTimeout=5",
-    "FINAUD_FREQUENCY": "5",
+    "FINAUD_FREQUENCY": "15",
     "CHECK_NODES_WITH_RUNNING_JOB": "yes",
     "PINGCHECKER_GENERIC_COMMAND": PING,
     "JOBDEL_SOFTWALLTIME": "10",

@@ -21,7 +21,7 @@ SLOTS = {"embedded": 4, "beta": 4, "delta": 2, "gamma": 4}
 EMBEDDED = pytest.param("embedded", id="embedded")
 GRIDENGINE = [
     pytest.param("beta", id="gridengine", marks=pytest.mark.lab),
-    pytest.param("delta", id="gridengine-by-ssh", marks=pytest.mark.lab),
+    pytest.param("delta", id="gridengine-by-ssh", marks=(pytest.mark.lab, pytest.mark.long)),
 ]
 OAR = pytest.param("gamma", id="oar", marks=pytest.mark.lab)
 SEVERAL_PEOPLES = [*GRIDENGINE, OAR]

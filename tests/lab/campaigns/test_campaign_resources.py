@@ -71,6 +71,7 @@ def test_no_more_tasks_than_max_jobs_run_at_a_cluster(site: Grid, brought: Broug
     assert 2 <= max(most) <= AT_ONCE
 
 
+@pytest.mark.long
 def test_a_cluster_that_swallows_tasks_gets_no_more_and_its_results_are_marked(
     site: Grid, brought: Brought
 ) -> None:

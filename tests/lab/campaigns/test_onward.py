@@ -97,6 +97,7 @@ def test_a_campaign_that_names_such_a_queue_alone_is_refused_there(site: Grid) -
     grid.on(HOST, "griddel", str(number), user="alice")
 
 
+@pytest.mark.long
 def test_a_dry_run_changes_nothing_and_runs_beside_the_runner(site: Grid) -> None:
     """What waits to be taken in is counted: here it waits because no runner goes on."""
     grid = site

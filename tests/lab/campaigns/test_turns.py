@@ -73,6 +73,7 @@ def options(name: str) -> tuple[str, ...]:
     return ("-t", "test") if name == "test" else ()
 
 
+@pytest.mark.long
 def test_tests_go_first_and_an_affinity_goes_before_age_and_priority(site: Grid) -> None:
     """The others were brought after a campaign of higher priority, with tasks for all slots."""
     found = turns(

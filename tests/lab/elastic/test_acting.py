@@ -178,6 +178,7 @@ def test_a_node_that_never_boots_is_given_back(acting: Grid) -> None:
     assert {} == nodes(acting) or {"failed"} == set(nodes(acting).values())
 
 
+@pytest.mark.long
 def test_a_node_whose_answer_was_lost_is_taken_in_once(acting: Grid) -> None:
     acting.lab("faults", "lost")
     job = submit(acting, 6, 60)

@@ -146,6 +146,7 @@ def ended(grid: Grid, number: str) -> bool:
     return bool(json.loads(told)[number]["state"] == "Terminated")
 
 
+@pytest.mark.long
 def test_a_node_rests_and_works_again_when_a_job_wants_it(squeezed: Grid) -> None:
     """Of two idle nodes one is enough for the reserve; OAR takes jobs for both meanwhile."""
     told = squeezed.sh(HOST, f"{GRIDBRIDGE} squeeze")

@@ -214,6 +214,7 @@ def test_an_area_that_fills_is_told_and_nothing_of_it_counts(grid: Grid) -> None
     assert whole(grid, "many") == {"k-alpha", "k-beta", "k-gamma"}
 
 
+@pytest.mark.long
 def test_an_area_that_is_missing_read_only_or_anothers_gets_nothing(grid: Grid) -> None:
     data(grid, "add", "kept", "kept", "--replicas", "4", "--later")
     grid.sh(FAR, "mv /var/tmp/k-gamma /var/tmp/k-away")

@@ -92,6 +92,7 @@ def test_a_task_goes_from_full_beta_to_delta(grid: Grid) -> None:
     assert "moved: it waited at beta before" in why(grid, job)
 
 
+@pytest.mark.long
 def test_a_task_comes_home_where_slots_are_free(grid: Grid) -> None:
     with full_beta(grid):
         with closed_home(grid):

@@ -80,6 +80,7 @@ def test_a_second_queue_opens_with_nobody_ending_the_poller(
     assert "transfer-delta" in told[-1]
 
 
+@pytest.mark.long
 def test_a_job_that_is_there_before_its_service_knows_the_queue_waits_for_that(
     grid: Grid, without_delta: None
 ) -> None:
@@ -180,6 +181,7 @@ def test_what_only_a_new_service_can_take_is_refused_with_what_to_do(grid: Grid)
     assert not is_made
 
 
+@pytest.mark.long
 def test_a_reload_closes_no_queue_and_ends_no_poller(grid: Grid, watched: None) -> None:
     """Whatever changes but the way to beta: other queues, limits, intervals, the log."""
     del watched

@@ -170,6 +170,7 @@ def test_removing_leaves_both_cells_and_the_file_as_they_were(bare: Grid) -> Non
     assert "\n".join(difflib.unified_diff(before.split("\n"), after.split("\n"), n=0)) == ""
 
 
+@pytest.mark.long
 def test_what_it_prints_is_a_script_that_makes_the_same(bare: Grid) -> None:
     bare.sh(MASTER, f"{SETUP} >/tmp/script && sh -e /tmp/script")
     until_open(bare)
@@ -177,6 +178,7 @@ def test_what_it_prints_is_a_script_that_makes_the_same(bare: Grid) -> None:
     assert bare.sh(MASTER, SETUP) == "# nothing to do\n"
 
 
+@pytest.mark.long
 def test_a_load_sensor_that_was_there_stays(bare: Grid) -> None:
     other = "/usr/local/sbin/other-sensor"
     script = f"""{PATHS}

@@ -194,6 +194,7 @@ def test_a_job_by_ssh_is_changed_and_deleted_with_its_owners_own_key(
     grid.until_gone(job)
 
 
+@pytest.mark.long
 def test_all_of_ones_own_is_deleted_and_nothing_of_anybody_else(grid: Grid, sent: Sent) -> None:
     remotes = [sent.remotes[job] for job in sent.mine]
 

@@ -96,6 +96,7 @@ def test_a_job_is_explained_while_it_runs_while_suspended_and_when_it_is_over(
     assert f"submitted to beta as {remote_id}, " in told
 
 
+@pytest.mark.long
 def test_a_drained_cluster_ends_what_it_has_and_takes_nothing_new(
     grid: Grid, drained: Drained
 ) -> None:

@@ -187,6 +187,7 @@ def test_what_oar_refuses_is_an_error_at_home_with_its_reason(gamma: Gamma) -> N
     assert {job: words for job, words in jobs.items() if words not in explained[job]} == {}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("tidy")
 def test_explain_shows_oarsub_itself_and_changes_nothing(gamma: Gamma) -> None:
     limits = ("-l", "h_rt=90,mem_free=500M", "-soft", "-l", "arch=lx-amd64")
@@ -253,6 +254,7 @@ def oarstat_counted(gamma: Gamma) -> Iterator[Callable[[], list[list[str]]]]:
         gamma.grid.sh(FAR, f"mv {OARSTAT}.kept {OARSTAT}; rm /tmp/asked")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("full")
 def test_a_waiting_job_is_held_by_a_suspend_and_deleted(gamma: Gamma) -> None:
     job = gamma.submit("echo ran >>ran\n")

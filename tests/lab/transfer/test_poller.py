@@ -71,6 +71,7 @@ def test_an_end_is_noticed_where_the_spool_is_not_shared(grid: Grid, push: str) 
     assert push == "none" or took_s < 15
 
 
+@pytest.mark.long
 def test_a_queue_closes_at_its_pending_limit_and_opens_again(grid: Grid) -> None:
     """Threshold 5: never more than 5 wait at beta, the job load adjustment damps the rush."""
     fill = grid.submit("-N", "fill", "-t", "1-4", user="bob", cluster="beta", script="sleep 600\n")

@@ -140,11 +140,13 @@ def away(folders: Grid) -> Away:
     return Away(number=number, silent=seen, failed=failed)
 
 
+@pytest.mark.long
 def test_a_cluster_without_an_answer_is_an_event_until_it_answers(site: Grid, away: Away) -> None:
     assert dict.fromkeys(BOTH, False) == away.silent
     assert dict.fromkeys(BOTH, True) == silent(site)
 
 
+@pytest.mark.long
 def test_no_task_is_lost_or_runs_twice_by_that(site: Grid, away: Away) -> None:
     """Nobody's answer is no end."""
     found = shown(site, away.number)

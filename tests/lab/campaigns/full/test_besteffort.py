@@ -168,6 +168,7 @@ def exclusive(site: Grid) -> Iterator[None]:
     site.sh(BETA, f"{PATHS} qconf -sc | sed '/^alone /d' >sc && qconf -Mc sc")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("exclusive")
 def test_a_job_that_wants_a_host_alone_waits_until_its_tasks_have_ended(full: Grid) -> None:
     """Grid Engine displaces tasks only for a job that has started; `setup` tells of it."""

@@ -17,7 +17,7 @@ import pytest
 from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, killed, submit, until_state
 from tests.lab.grid import Grid
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(400)]
 
 BETA, NODE = "beta-master", "beta-n1"
 SETUP = "gridbridge setup besteffort beta"

@@ -113,6 +113,7 @@ def test_what_was_wiped_is_sent_again_and_runs_once(
     site.until_none(lambda: arrays_at_gamma(site), "the arrays' files to be gone")
 
 
+@pytest.mark.long
 def test_one_task_of_several_slots_waits_on(site: Grid, wiped: tuple[int, int, int]) -> None:
     """It is not wiped where others are: its only attempt succeeds."""
     found = until_state(site, wiped[2], "terminated")

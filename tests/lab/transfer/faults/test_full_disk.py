@@ -62,6 +62,7 @@ def small_spool(grid: Grid) -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 def test_a_full_state_file_delays_and_loses_nothing(grid: Grid, small_state: None) -> None:
     go = grid.sh(HOST, "mktemp -u /home/alice/go.XXXXXX", user="alice").strip()
     script = f"while [ ! -e {go} ]; do sleep 0.1; done; exit 3\n"

@@ -248,6 +248,7 @@ def limited(grid: Grid) -> Steps[tuple[Record, Record, str, list[str]]]:
     return ended, over, why(grid, job), lines(grid, "patient.ran")
 
 
+@pytest.mark.long
 def test_a_local_time_limit_leaves_the_decision_to_the_remote_one(came: Outcomes) -> None:
     """A job may wait there beyond its h_rt; the local record says failed 37 then, and no more."""
     ended, over, told, ran = came.of(limited)
@@ -275,6 +276,7 @@ def soft(grid: Grid) -> Steps[tuple[list[str], set[str]]]:
     return found, set(lines(grid, "soft.ran"))
 
 
+@pytest.mark.long
 def test_a_soft_limit_is_the_jobs_own_affair(came: Outcomes) -> None:
     """USR1 of s_rt is not -notify's: the remote job gets its own and is not suspended."""
     found, signals = came.of(soft)

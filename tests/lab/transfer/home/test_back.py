@@ -196,6 +196,7 @@ def test_a_job_that_finds_the_other_cluster_full_waits_there_and_is_not_sent_bac
     assert records == [("all.q", "0")]
 
 
+@pytest.mark.long
 def test_none_of_many_that_find_the_other_cluster_full_is_tried_in_its_queue_back(
     grid: Grid, full_clusters: Full
 ) -> None:
@@ -254,7 +255,9 @@ def test_a_job_that_was_kept_from_going_back_can_still_be_recalled(
 
 
 @pytest.mark.usefixtures("abreast")
-@pytest.mark.parametrize("asks", [True, False], ids=["sent away", "free to go"])
+@pytest.mark.parametrize(
+    "asks", [True, pytest.param(False, marks=pytest.mark.long)], ids=["sent away", "free to go"]
+)
 def test_many_jobs_each_way_at_once_run_once_each_with_one_hop_at_most(
     grid: Grid, asks: bool
 ) -> None:

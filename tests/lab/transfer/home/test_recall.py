@@ -137,6 +137,7 @@ def test_what_could_run_nowhere_else_stays_where_it_waits(waited: Mapping[str, W
     assert job.ran[0].startswith("start beta-")
 
 
+@pytest.mark.long
 def test_a_task_that_came_home_as_often_as_it_may_stays_where_it_waits(
     waited: Mapping[str, Waited],
 ) -> None:

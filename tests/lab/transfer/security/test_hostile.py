@@ -381,7 +381,8 @@ def test_locks_and_descriptors_that_he_holds_delay_nobody(grid: Grid) -> None:
         assert grid.sh(HOST, "pgrep -f gridbridge.services.poller").split() != poller
 
 
-@pytest.mark.parametrize("many", [4000, pytest.param(20000, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("many", [4000, 20000])
 def test_a_flood_of_his_delays_nobody(grid: Grid, running_job: Running, many: int) -> None:
     clear = ("find", SPOOL, "-ignore_readdir_race", "-user", "bob", "-delete")
     text = "kind=record\\ntransfer=gb.alpha.999.0.1\\nat=1767225600\\nremote=beta\\n"
@@ -448,6 +449,7 @@ def test_his_full_quota_is_his_trouble(grid: Grid) -> None:
     assert grid.sh(HOST, f"find {SPOOL} -user bob -type f") == ""
 
 
+@pytest.mark.long
 def test_records_reach_the_state_file_within_two_seconds(grid: Grid, running_job: Running) -> None:
     query = (
         "import sqlite3; rows = sqlite3.connect('file:/var/lib/gridbridge/state.db?mode=ro',"

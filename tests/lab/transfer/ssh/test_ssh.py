@@ -116,6 +116,7 @@ def test_a_job_that_is_suspended_and_deleted_at_home_is_so_there(ready: Grid, se
     ready.until(lambda: not far_jobs_of(ready, sent.paused), "it to be deleted there")
 
 
+@pytest.mark.long
 def test_many_that_are_sent_at_once_run_once_each(ready: Grid, sent: Sent) -> None:
     """More than sshd lets in at a time (sshd_config(5) MaxStartups, 10 at first)."""
     ready.until_gone(sent.many, limit_s=2 * LONG_S)
@@ -238,6 +239,7 @@ def test_nobody_is_sent_where_he_is_not_known(ready: Grid) -> None:
     assert "no suitable queues" in told["gridbridge"]
 
 
+@pytest.mark.long
 def test_a_stopped_sshd_is_waited_for(ready: Grid, stopped: Stopped) -> None:
     until_ended_once(ready, stopped.job, "bob")
 
