@@ -80,6 +80,15 @@ def touching(folder: str = PUBLISHED) -> frozenset[int]:
     return frozenset(map(int, data.split()))
 
 
+def shown(folder: str = PUBLISHED) -> frozenset[int]:
+    """Return the campaigns of which tasks are shown."""
+    try:
+        names = os.listdir(f"{folder}/campaigns")
+    except FileNotFoundError:
+        return frozenset()
+    return frozenset(int(name) for name in names if name.isascii() and name.isdigit())
+
+
 def touched(folder: str = PUBLISHED) -> None:
     """Note that all that was about to change is shown."""
     files.remove(f"{folder}/{TOUCHING}")

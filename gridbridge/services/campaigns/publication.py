@@ -44,6 +44,7 @@ class Publication:
         self._outlines: dict[int, Jdl] = {}  # of all campaigns, so that each is read once
         self._begun: set[int] = set()  # campaigns whose tasks we may be touching
         self._killed: set[int] = set()  # campaigns whose tasks may be shown as they were
+        self._there: frozenset[int] | None = None  # campaigns whose tasks were shown
 
     def show(self, opened: Iterable[Event]) -> None:
         """Show all campaigns, with how many of these events they have."""
@@ -98,11 +99,19 @@ class Publication:
     def begin(self, campaigns: Iterable[int]) -> None:
         """Note whose tasks a cycle may touch.
 
-        What a cycle before us began and did not end was killed: those tasks are all shown anew.
+        What a cycle before us began and did not end was killed: those tasks are all shown anew, and
+        so are those of campaigns that somebody removed from where they are shown.
         """
         self._killed |= tasks_shown.touching(self._folder) - self._begun
+        self._killed |= self._removed()
         self._begun |= {*campaigns}
         tasks_shown.touch(self._begun | self._killed, self._folder)
+
+    def _removed(self) -> Set[int]:
+        """Return the campaigns of which tasks were sent and none is shown."""
+        before, self._there = self._there, tasks_shown.shown(self._folder)
+        is_known = before is not None and before <= self._there
+        return frozenset() if is_known else self._tasks.sent_of() - self._there
 
     def end(self, attempts: Iterable[Attempt], *, are_asked: bool = False) -> None:
         """Show the tasks that a cycle sent or found ended, and note how many of those ended.

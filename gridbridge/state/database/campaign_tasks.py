@@ -50,6 +50,7 @@ _SENT = (
     )
     .order_by(ATTEMPTS.c.task, ATTEMPTS.c.attempt)
 )
+_SENT_OF = select(ARRAYS.c.campaign).distinct()
 _AGAIN = select(WAITING.c.first, WAITING.c.last).where(
     WAITING.c.campaign == bindparam("of_campaign"),
     WAITING.c.attempt > 1,
@@ -83,6 +84,10 @@ class CampaignTasks:
         """Return the highest number of a task that was ever sent; -1 for none."""
         (row,) = self._database.rows(_LAST, of_campaign=campaign)
         return -1 if row["task"] is None else int(row["task"])
+
+    def sent_of(self) -> frozenset[int]:
+        """Return the campaigns of which tasks were ever sent."""
+        return frozenset(row["campaign"] for row in self._database.rows(_SENT_OF))
 
     def cancel(self, campaign: int, task: int) -> Attempt | None:
         """End a task that waits to be sent; return its attempt, None for one that does not."""

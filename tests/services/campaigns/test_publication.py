@@ -1,6 +1,7 @@
 """Everybody sees the state of each task, as the state file has it, whoever is killed when."""
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -132,6 +133,24 @@ def test_what_a_killed_cycle_touched_is_shown_by_the_next(site: Site) -> None:
 
     assert site.shown() == {0: "success", 1: "sent"}
     assert tasks_shown.touching(site.folder) == frozenset()
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "by a new one"])
+def test_what_somebody_removed_is_shown_again(site: Site, is_restarted: bool) -> None:
+    """Of a campaign that has ended, too: no task of it is touched any more."""
+    _, attempts = site.send(2)
+    last = site.ended(attempts[0], Outcome.SUCCESS)
+    site.publication.begin([1])
+    site.publication.end([last])
+    site.publication.begin([])
+    site.publication.end([])
+    shutil.rmtree(Path(site.folder, "campaigns"))
+
+    next_one = site.started() if is_restarted else site.publication
+    next_one.begin([])
+    next_one.end([])
+
+    assert site.shown() == {0: "success", 1: "sent"}
 
 
 def test_a_campaign_that_is_begun_twice_was_not_killed(site: Site) -> None:
