@@ -112,7 +112,7 @@ def run(
     token = files.random_name()
     whole = request(token, argv, env, timeout_s, stdin)
     ended, is_unread = (carrier or _carrier).carry(login, token, whole, timeout_s)
-    return answer(token, argv, ended) or _fail(login, ended, is_unread)
+    return answer(token, argv, ended) or _fail(login, token, ended, is_unread)
 
 
 def client(login: Login) -> tuple[str, ...]:
@@ -199,10 +199,9 @@ def _is_unread(source: int) -> bool:
     return os.lseek(source, 0, os.SEEK_CUR) == 0
 
 
-def _fail(login: Login, ended: Completed, is_unread: bool) -> Completed:
+def _fail(login: Login, token: str, ended: Completed, is_unread: bool) -> Completed:
     """Raise for an answer that is not whole."""
-    words = ended.stderr.decode("utf-8", "replace").strip().splitlines()
-    last = words[-1] if words else "no answer in time"
+    last = _last_words(token, ended)
     if is_unread:
         told = explain(login, ended.stderr)
         why = told or f"can't reach {login.host}: {last}"
@@ -210,6 +209,16 @@ def _fail(login: Login, ended: Completed, is_unread: bool) -> Completed:
         raise kind(ended.argv, ended.status, b"", why.encode(), host=login.host, transient=True)
     why = f"no whole answer from {login.host}, which may have done it: {last}"
     raise CommandFailed(ended.argv, None, b"", why.encode(), host=login.host, transient=True)
+
+
+def _last_words(token: str, ended: Completed) -> str:
+    """Return the last that was said: by the client, or by a login shell that obeys nobody."""
+    before = ended.stdout.partition(token.encode())[0]
+    for said in (ended.stderr, before):
+        if lines := said.decode("utf-8", "replace").strip().splitlines():
+            return lines[-1]
+    killed = ended.status == -runner.SIGKILL
+    return "no answer in time" if killed else f"its shell ended with status {ended.status}"
 
 
 def is_shut_out(words: bytes) -> bool:

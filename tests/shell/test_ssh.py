@@ -302,3 +302,24 @@ def test_a_login_is_refused_where_the_client_says_so_last(words: bytes, expected
 
 def test_trouble_that_goes_by_itself_needs_nobody() -> None:
     assert ssh.explain(Login(host="far"), b"Connection refused\n") == ""
+
+
+@pytest.mark.parametrize(
+    ("shell", "said"),
+    [
+        ("echo 'This account is currently not available.'; exit 1", "This account is currently"),
+        ("exit 3", "its shell ended with status 3"),
+        ("echo motd; echo lost >&2; exit 255", "lost"),
+    ],
+    ids=["nologin", "silent", "on its standard error"],
+)
+def test_what_a_shell_says_that_obeys_nobody_is_told(shell: str, said: str) -> None:
+    """And not that it took its time."""
+
+    class Obstinate(ssh.Client):
+        def carry(self, *_: object) -> tuple[Completed, bool]:
+            done = subprocess.run(["/bin/sh", "-c", shell], capture_output=True, check=False)
+            return Completed(("ssh",), done.returncode, done.stdout, done.stderr), False
+
+    with pytest.raises(CommandFailed, match=f"may have done it: {said}"):
+        ssh.run(Login(host="far"), ("true",), {}, LIMIT_S, carrier=Obstinate())

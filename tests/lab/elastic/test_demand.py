@@ -1,0 +1,119 @@
+"""What policy demand makes of jobs of several kinds that wait in the lab's alpha."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
+
+HOST = "alpha-master"
+TOML = "/var/lib/gridbridge/gridbridge.toml"
+POOL = '[pool.usual]\nslots = 4\nresources = { gbt_mem = "8G" }\n'
+COMPLEXES = (
+    "gbt_mem     gbt_mem MEMORY <= YES YES 0 0",
+    "gbt_licence gbt_lic INT    <= YES YES 0 0",
+)
+OTHER = "other.q"  # no node of the pool is in it
+SLEEP = ("-b", "y", "-o", "/dev/null", "-j", "y", "sleep", "600")
+
+
+@pytest.fixture(scope="module")
+def full(grid: Grid) -> Iterator[Grid]:
+    """Let alpha have memory to ask for, one licence and another queue, and no slot free."""
+    lines = "\n".join(COMPLEXES)
+    for script in (
+        f"qconf -sc >complexes && (cat complexes; echo '{lines}') >more && qconf -Mc more",
+        "qconf -rattr exechost complex_values gbt_lic=1 global",
+        f"qconf -sq | sed 's/^qname .*/qname {OTHER}/' >queue && qconf -Aq queue",
+    ):
+        grid.sh(HOST, f"cd /root && {script}")
+    grid.sh(HOST, f"umask 022 && (cat {TOML}; echo '{POOL}') >pool.toml", user="bob")
+    usual = grid.submit("-q", "all.q", "-t", "1-3", *SLEEP)
+    licensed = grid.submit("-q", "all.q", "-l", "gbt_lic=1", *SLEEP)
+    try:
+        grid.until(lambda: 4 == list(grid.states().values()).count("r"), "alpha to be full")
+        yield grid
+    finally:
+        grid.cell("alpha", "qdel", usual, licensed, user="root")
+        grid.until(lambda: not grid.states(), "alpha to be empty")
+        grid.sh(HOST, "rm -f pool.toml", user="bob")
+        grid.sh(HOST, f"qconf -dq {OTHER}; qconf -dattr exechost complex_values gbt_lic=1 global")
+        grid.sh(HOST, "cd /root && qconf -Mc complexes && rm complexes more queue")
+
+
+@contextmanager
+def waiting(grid: Grid, *requests: str) -> Iterator[list[int]]:
+    """Submit a job of each request, none of which can start; give their ids."""
+    jobs = [grid.submit(*request.split(), *SLEEP) for request in requests]
+    try:
+        grid.until(lambda: all(_waits(grid, job) for job in jobs), f"{jobs} to wait")
+        yield [int(job) for job in jobs]
+    finally:
+        grid.cell("alpha", "qdel", *jobs, user="root")
+
+
+def _waits(grid: Grid, job: str) -> bool:
+    return any("qw" == at for key, at in grid.states().items() if job == key.partition(".")[0])
+
+
+def plan(grid: Grid) -> dict[str, Any]:
+    """Return what a round would do, as bob may ask."""
+    words = ("gridbridge", "balance", "plan", "--json", "-m", "20", "--config", "pool.toml")
+    done = grid.on(HOST, *words, user="bob")
+    assert 0 == done.status, done
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("requests", "nodes"),
+    [
+        (["-q all.q -pe smp 4"] * 2, 2),
+        (["-q all.q -pe smp 3"] * 2, 2),
+        (["-q all.q -pe mpi 6"], 2),
+        (["-q all.q -l gbt_mem=6G"] * 3, 3),
+        (["-q all.q -l gbt_mem=4G"] * 3, 2),
+        (["-q all.q -t 1-10 -tc 3"], 1),
+        (["-q all.q -t 1-10"], 3),
+        ([f"-q all.q,{OTHER}", "-q all.q -pe smp 2"], 1),
+    ],
+    ids=["whole nodes", "one each", "two nodes", "memory", "two of it", "-tc", "array", "queues"],
+)
+def test_so_many_nodes_are_added_as_the_tasks_need(
+    full: Grid, requests: list[str], nodes: int
+) -> None:
+    with waiting(full, *requests):
+        found = plan(full)
+
+    assert (nodes, "usual") == (found["add"], found["pool"]), found
+
+
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        ("-q all.q -pe smp 9", "it wants 9 slots on one host, a new node has 4"),
+        ("-q all.q -l gbt_mem=9G", "it wants 9G of gbt_mem on one host, a new node has 8G"),
+        ("-q all.q -l gbt_lic=1", "it waits for gbt_lic: 0 are left in the whole cell, it takes 1"),
+        (f"-q {OTHER}", f"no new node would be in a queue that it may use ({OTHER})"),
+    ],
+    ids=["slots", "memory", "licence", "queue"],
+)
+def test_what_no_new_node_could_run_adds_none_and_is_told_why(
+    full: Grid, request_: str, reason: str
+) -> None:
+    with waiting(full, request_) as (job,):
+        found = plan(full)
+        told = full.on(
+            HOST, *f"gridbridge balance explain {job} --config pool.toml".split(), user="bob"
+        )
+
+    assert 0 == found["add"], found
+    assert {"job": job, "reason": reason} in found["refused"]
+    assert f"{job}: {reason}" in told.out
