@@ -19,6 +19,8 @@ NOT_DONE = {
     Answer.CLOSED: "it is closed",
     Answer.CANCELLED: "its campaign is cancelled",
     Answer.NOT_AGAIN: "a sink stays open until -f says that its results are right",
+    Answer.FILE_REFUSED: "root refused its campaign's file: its tasks keep their ends;"
+    " gridsub --retry-failed submits them anew",
     Answer.ONE_TRY: "a test sends one task a cluster: submit it again",
     Answer.NOT_TAKEN_UP: "root does not let its campaign go on; the runner's log says why",
 }

@@ -35,6 +35,7 @@ class Answer(StrEnum):
     TASK_ENDED = "task_ended"
     CLOSED = "closed"  # of an event
     NOT_AGAIN = "not_again"  # of a sink: its tasks did not fail
+    FILE_REFUSED = "file_refused"  # root submits nothing more of its campaign
     ONE_TRY = "one_try"  # of a test: it sends one task a cluster, ever
     NO_WAY = "no_way"  # this site tells nobody so
     TOO_MANY = "too_many"

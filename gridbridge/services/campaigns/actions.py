@@ -19,7 +19,7 @@ from gridbridge.decisions.campaigns.copies import (
 from gridbridge.decisions.campaigns.ending.portions import portions
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.decisions.campaigns.failures.book import Book
-from gridbridge.decisions.campaigns.failures.events import note_tasks
+from gridbridge.decisions.campaigns.failures.events import CODES, note_tasks
 from gridbridge.decisions.campaigns.failures.retries import to_run_again
 from gridbridge.errors import AlreadySubmitted, GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import (
@@ -250,12 +250,17 @@ class Actions:
         return numbered(to_run_again(tried, earlier, clusters, self._failures), rivals)
 
     def _refuse_everywhere(self, array: Array, error: GridbridgeError) -> None:
-        """Note that root submits nothing more of a campaign: what waits has failed too."""
+        """Note that root submits nothing more of a campaign: what waits has failed too.
+
+        A task that was to run once more is what it came to before.
+        """
         with self._database.transaction():
+            retried = self._tries.take_back(array, CODES)
+            self._touched += retried
             self._close(array, Outcome.SETUP_ERROR)
-            waiting = self._campaigns.waiting().get(array.campaign, 0)
+            failed = self._campaigns.waiting().get(array.campaign, 0) + len(retried)
             self._campaigns.drop_waiting(array.campaign)
-            self._campaigns.count(array.campaign, waiting, waiting)
+            self._campaigns.count(array.campaign, failed, failed)
             self._open_once(Code.FILE_REFUSED, array, in_short(error))
 
     def _end_as_before(self, array: Array) -> None:

@@ -117,7 +117,9 @@ class Requests:
         campaigns = [
             one
             for one in map(self._campaigns.find, sorted(found))
-            if one and one.jdl.type is not Type.TEST  # its tasks are not tried again
+            if one
+            and one.jdl.type is not Type.TEST  # its tasks are not tried again
+            and not self._is_refused(one.number)
         ]
         self._begin(one.number for one in campaigns)
         return self._are_taken_up(asked, campaigns)
@@ -221,7 +223,7 @@ class Requests:
         if asked.verb is Verb.RESUBMIT and event.code in GIVEN_UP:
             self._events.put([replace(event, until=self._clock.now())])  # the next cycle obeys
             return Answer.DONE
-        if asked.verb is Verb.RESUBMIT and campaign and (why := _why_not(campaign, event)):
+        if asked.verb is Verb.RESUBMIT and campaign and (why := self._why_not(campaign, event)):
             return why
         waits = asked.verb is Verb.RESUBMIT and self._try_again(event)
         with self._database.transaction():
@@ -254,6 +256,18 @@ class Requests:
         record = of[0] if of else Record(campaign=event.campaign, cluster=event.cluster)
         self._events.put_records([replace(record, **TRUSTING[event.code])])  # type: ignore[arg-type]
 
+    def _why_not(self, campaign: Campaign, event: Event) -> Answer | None:
+        """Say why the tasks that an event counts are not tried again; None where they may be."""
+        if campaign.jdl.type is Type.TEST and event.code in CODES.values():
+            return Answer.ONE_TRY
+        if campaign.state is CampaignState.CANCELLED:
+            return Answer.CANCELLED
+        return Answer.FILE_REFUSED if self._is_refused(campaign.number) else None
+
+    def _is_refused(self, campaign: int) -> bool:
+        """Say whether root submits nothing more of a campaign, and nobody has said it is mended."""
+        return self._events.find_open(Code.FILE_REFUSED, campaign, "") is not None
+
     def _try_again(self, event: Event) -> bool:
         """Let the tasks wait once more that an event counts; say whether there are some.
 
@@ -278,13 +292,6 @@ class Requests:
         found = self._campaigns.find(campaign)
         if found and found.state is CampaignState.TERMINATED:
             self._campaigns.is_now(campaign, CampaignState.IN_TREATMENT)
-
-
-def _why_not(campaign: Campaign, event: Event) -> Answer | None:
-    """Say why the tasks that an event counts are not tried again; None where they may be."""
-    if campaign.jdl.type is Type.TEST and event.code in CODES.values():
-        return Answer.ONE_TRY
-    return Answer.CANCELLED if campaign.state is CampaignState.CANCELLED else None
 
 
 def _in_ranges(attempts: Mapping[int, int]) -> Iterator[Waiting]:

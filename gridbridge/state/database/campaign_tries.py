@@ -23,7 +23,7 @@ from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, Outcom
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.plan import Step, Stepped, Tried
 from gridbridge.model.campaigns.steps import FIRST, number_of, step_of
-from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS
+from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, delete_places
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.core import Database
 
@@ -91,6 +91,18 @@ _FAILED = (
     )
     .order_by(ATTEMPTS.c.task)
     .limit(bindparam("most", type_=Integer))
+)
+_EARLIER = ATTEMPTS.alias("earlier")
+_HAD_ENDED = exists().where(
+    _EARLIER.c.campaign == ATTEMPTS.c.campaign,
+    _EARLIER.c.task == ATTEMPTS.c.task,
+    _EARLIER.c.attempt < ATTEMPTS.c.attempt,
+    _EARLIER.c.outcome.in_(bindparam("outcomes", expanding=True)),
+)
+_RETRIED = (
+    select(*ATTEMPTS.c)
+    .where(_OF_ARRAY, ATTEMPTS.c.task < FIRST, _HAD_ENDED)
+    .order_by(ATTEMPTS.c.place)
 )
 _LAST_ARRAYS = (
     select(ARRAYS.c.cluster, func.max(ARRAYS.c.number).label("number"))
@@ -177,6 +189,17 @@ class CampaignTries:
         return tuple(
             Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in map(dict, found)
         )
+
+    def take_back(self, array: Array, outcomes: Iterable[Outcome]) -> tuple[Attempt, ...]:
+        """Forget the attempts of an array that never ran, of tasks that had ended so before.
+
+        Returns them; those tasks are what they were.
+        """
+        of = {"of_campaign": array.campaign, "of_array": array.number, "outcomes": [*outcomes]}
+        rows = map(dict, self._database.rows(_RETRIED, **of))
+        found = tuple(Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in rows)
+        delete_places(self._database, ATTEMPTS, map(asdict, found))
+        return found
 
     def judge_anew(self, campaign: int, tasks: Sequence[int]) -> None:
         """Let the attempts of these tasks so far count for nothing."""

@@ -38,6 +38,7 @@ from gridbridge.services.campaigns.sending.troubles import in_short
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
+from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaigns import Campaigns
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -315,6 +316,33 @@ def test_what_root_refuses_fails_with_all_that_waits(
     assert (found.ended, found.failed, campaigns.waiting()) == (3, 3, {})
     assert told_of(campaigns) == {(Code.FILE_REFUSED, "", 0, 0)}
     assert whys(campaigns) == {"not the file"}
+
+
+def test_what_root_refuses_to_try_again_is_what_it_came_to_before(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """One task had failed by itself and one with its host; nobody overwrites that."""
+    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=2),)))
+    failed, lost = campaigns.pending(only(campaigns))
+    ended = (
+        replace(failed, outcome=Outcome.PROGRAM_ERROR, exit_status=3),
+        replace(lost, outcome=Outcome.SITE_FAULT),
+    )
+    again = [Again(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended]
+    do(Plan(ended=ended, again=tuple(again), over=(only(campaigns),)))
+    grid.failing["submit"] = CampaignRefused("not the file")
+
+    do(Plan(sends=(Send(campaign=1, cluster="gamma", tasks=3),)))
+
+    found = campaigns.find(1)
+    assert found
+    assert (found.ended, found.failed, campaigns.waiting()) == (3, 3, {})
+    shown = CampaignTasks(campaigns.database).sent(1, 0, 2)
+    assert [(one.word, one.exit_status, one.cluster) for one in shown] == [
+        ("program_error", 3, "beta"),
+        ("site_fault", None, "beta"),
+        ("setup_error", None, "gamma"),
+    ]
 
 
 def test_what_had_ended_before_the_state_file_was_replaced_has_ended(

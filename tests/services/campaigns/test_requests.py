@@ -325,6 +325,24 @@ def test_nothing_is_tried_again_where_root_does_not_let_it(
     assert "event=not_taken_up campaign=1" in caplog.text
 
 
+def test_nothing_is_tried_again_of_which_root_submits_nothing_more(site: Site) -> None:
+    """Its tasks keep their ends, until its owner closes that event: the file is put right."""
+    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=Kind.TASK, tasks=2)
+    refused = site.open(Code.FILE_REFUSED, cluster="")
+    site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
+
+    answers = [site.ask(Verb.RESUBMIT, one) for one in (number, refused)]
+
+    assert answers == [Answer.FILE_REFUSED] * 2
+    assert site.taken_up == []
+    found = site.campaigns.find(1)
+    assert found
+    assert (found.state, found.failed) == (CampaignState.TERMINATED, 3)
+    assert [one.number for one in site.events.open()] == [number, refused]
+    assert site.ask(Verb.FIX, refused) is Answer.DONE
+    assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
+
+
 def test_nothing_of_a_cancelled_campaign_is_tried_again(site: Site) -> None:
     """And its events are closed with it."""
     number = site.open(Code.EXIT_ERROR, kind=Kind.TASK, exit_status=3)
