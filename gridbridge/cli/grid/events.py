@@ -1,8 +1,10 @@
 """How events are written: a table, and what the first task of one was about."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from gridbridge.cli import output
+from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.events import BARRING, HEALING, Code, Event, Kind
 from gridbridge.services.tools import campaign_events
 from gridbridge.state.shown import plain
@@ -11,12 +13,17 @@ HEAD = ("Event", "S", "Class", "Code", "Campaign", "Cluster", "Since", "What")
 MOMENT = "%Y-%m-%d %H-%M-%S"  # as in gridstat
 
 
-def show(events: tuple[Event, ...], is_json: bool, is_one: bool = False) -> None:
-    """Print events; of a single one its owner sees what it was about."""
+def show(
+    events: tuple[Event, ...],
+    states: Mapping[int, CampaignState],
+    is_json: bool,
+    is_one: bool = False,
+) -> None:
+    """Print events, as their campaigns are; of a single one its owner sees what it was about."""
     if is_json:
         output.as_json(plain(events))
         return
-    output.table(HEAD, [_row(one) for one in events], numbers=("Event", "Campaign"))
+    output.table(HEAD, [_row(one, states) for one in events], numbers=("Event", "Campaign"))
     for one in events if is_one else ():
         parameters, words = campaign_events.first_task(one)
         if parameters:
@@ -45,14 +52,15 @@ def _cure(one: Event) -> str:
     return ""
 
 
-def _row(one: Event) -> tuple[str, ...]:
+def _row(one: Event, states: Mapping[int, CampaignState]) -> tuple[str, ...]:
     is_tried = one.until and one.code not in (Code.DROPPED, Code.DISPUTED)
     again = f"; it is tried again at {_moment(one.until)}" if one.until and is_tried else ""
     state = "closed" if one.closed_at else "open"
     campaign = str(one.campaign or "-")
     return (
         *(str(one.number), state, one.kind.value, one.code.value, campaign, one.cluster or "-"),
-        *(_moment(one.opened_at), f"{campaign_events.words(one)}{'' if one.closed_at else again}"),
+        _moment(one.opened_at),
+        f"{campaign_events.words(one, states)}{'' if one.closed_at else again}",
     )
 
 

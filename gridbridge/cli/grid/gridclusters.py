@@ -108,7 +108,9 @@ def _list_events(cluster: str, events: tuple[Event, ...]) -> None:
     for one in events:
         if one.cluster == cluster and not one.closed_at:
             whose = f"campaign {one.campaign}: " if one.campaign else ""
-            output.line(f"    event {one.number}, {one.code}: {whose}{campaign_events.words(one)}")
+            output.line(
+                f"    event {one.number}, {one.code}: {whose}{campaign_events.words(one, {})}"
+            )
 
 
 def _known(value: object) -> str:

@@ -83,7 +83,8 @@ def gridevents(
         return REFUSED
     if is_fix or is_again:
         return _close(found, Verb.RESUBMIT if is_again else Verb.FIX, _hint(campaign, is_again))
-    events.show(found, is_json, is_one=number is not None)
+    states = {one.number: one.state for one in campaigns.seen(folder)}
+    events.show(found, states, is_json, is_one=number is not None)
     return 0
 
 

@@ -91,7 +91,7 @@ def events(one: ShownCampaign, view: View) -> None:
     """Show the events of a campaign that are open."""
     seen = campaign_events.seen(view.folder)
     found = campaign_events.chosen(seen, one.number, None, is_global=False, is_all=False)
-    happened.show(found, view.is_json)
+    happened.show(found, {one.number: one.state}, view.is_json)
 
 
 def job(number: int, task: int, view: View, is_there: bool, is_output: bool, is_error: bool) -> int:

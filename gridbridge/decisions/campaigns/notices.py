@@ -32,19 +32,20 @@ MEDIUM = frozenset(
 )
 
 
-def of_event(event: Event, uid: int) -> Happened | None:
+def of_event(event: Event, campaign: Campaign | None) -> Happened | None:
     """Return what is told of an event of somebody's campaign; what root has to mend is root's."""
     if event.code in UNTOLD:
         return None
+    is_roots = event.kind is Kind.CLUSTER or event.code in ROOTS
     return Happened(
         at=event.opened_at,
-        uid=ROOT if event.kind is Kind.CLUSTER or event.code in ROOTS else uid,
+        uid=campaign.uid if campaign and not is_roots else ROOT,
         severity=Severity.MEDIUM if event.code in MEDIUM else Severity.HIGH,
         code=event.code,
         campaign=event.campaign,
         cluster=event.cluster,
         tasks=event.tasks,
-        text=said(event),
+        text=said(event, campaign.state if campaign else None),
     )
 
 

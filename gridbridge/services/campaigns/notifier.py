@@ -98,8 +98,7 @@ class Notifier:
     def _happened(self, since: datetime) -> list[Happened]:
         found = []
         for event in self._events.opened_since(since):
-            campaign = self._campaigns.find(event.campaign)
-            found.append(rules.of_event(event, campaign.uid if campaign else rules.ROOT))
+            found.append(rules.of_event(event, self._campaigns.find(event.campaign)))
         known = self._subscriptions.campaigns(since)
         found += [rules.of_campaign(one, at, is_over=is_over) for one, at, is_over in known]
         return [one for one in found if one]

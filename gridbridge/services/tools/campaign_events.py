@@ -2,9 +2,10 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from gridbridge.decisions.campaigns.failures.event_words import text
+from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.events import BARRING, Code, Event, Kind, ShownEvents
 from gridbridge.model.campaigns.shown import ShownGrid, ShownGridCluster
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
@@ -20,9 +21,9 @@ def seen(folder: str = PUBLISHED) -> tuple[Event, ...]:
     return shown.events if shown else ()
 
 
-def words(event: Event) -> str:
-    """Say what happened."""
-    return text(event)
+def words(event: Event, states: Mapping[int, CampaignState]) -> str:
+    """Say what happened, as its campaign is now."""
+    return text(event, states.get(event.campaign))
 
 
 def clusters(folder: str = PUBLISHED) -> tuple[ShownGridCluster, ...]:

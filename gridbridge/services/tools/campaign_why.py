@@ -232,7 +232,8 @@ def _open(one: ShownCampaign, events: Iterable[Event]) -> Iterator[str]:
     for each in events:
         is_dropped = each.code is Code.DROPPED and each.cluster in one.clusters
         if each.campaign == one.number or is_dropped:
-            yield f"event {each.number}, {each.code}: {campaign_events.words(each)}"
+            told = campaign_events.words(each, {one.number: one.state})
+            yield f"event {each.number}, {each.code}: {told}"
 
 
 def _state(task: ShownTask) -> str:

@@ -193,6 +193,25 @@ def test_that_nothing_is_tried_again_is_told(
     assert instead in done.output
 
 
+@pytest.mark.parametrize(
+    ("state", "then"),
+    [
+        (CampaignState.PAUSED, "griddel -r 12 lets it go on if you wish"),
+        (CampaignState.TERMINATED, "it has ended, and nothing is to be done"),
+    ],
+)
+def test_what_follows_from_an_older_state_file_is_told_as_the_campaign_is(
+    published: str, state: CampaignState, then: str
+) -> None:
+    one = replace(campaigns.seen(published)[0], state=state)
+    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(one,)), published)
+    event = replace(REFUSED, code=Code.RESTORED, cluster="", until=None)
+    campaigns_shown.put(ShownEvents(at=NOON, events=(event,)), published)
+
+    assert then in run(gridevents, published).output
+    assert then in run(gridstat, published, "12", "-e").output
+
+
 def test_gridstat_shows_the_open_events_of_a_campaign(published: str) -> None:
     """As CiGri's does."""
     shown = run(gridstat, published, "12", "-e").output

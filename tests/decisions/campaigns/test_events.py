@@ -54,6 +54,25 @@ def test_what_a_cluster_refuses_is_told_in_its_words() -> None:
     assert text(one) == "beta refuses its arrays"
 
 
+@pytest.mark.parametrize(
+    ("state", "then"),
+    [
+        (CampaignState.PAUSED, "it is paused: griddel -r 1 lets it go on if you wish"),
+        (CampaignState.IN_TREATMENT, "it goes on with what root's ledger knows"),
+        (CampaignState.TERMINATED, "it has ended, and nothing is to be done"),
+        (CampaignState.CANCELLED, "it has ended, and nothing more of it is sent"),
+    ],
+)
+def test_what_follows_from_an_older_state_file_fits_the_campaign(
+    state: CampaignState, then: str
+) -> None:
+    """Nobody is told to resume what has ended."""
+    one = event(Code.RESTORED, cluster="")
+
+    assert text(one, state) == f"the state file was an older one; {then}"
+    assert text(one) == "the state file was an older one"
+
+
 def array(number: int = 1, cluster: str = "beta", at: datetime = NOON) -> Array:
     """Return an array that runs."""
     state = ArrayState.RELEASED

@@ -26,6 +26,16 @@ WISH = Subscription(
     told_until=NOON,
     next_at=NOON,
 )
+SWEEP = Campaign(
+    number=12,
+    uid=ALICE,
+    owner="alice",
+    state=CampaignState.TERMINATED,
+    submitted_at=NOON,
+    tasks=9,
+    digest="",
+    jdl=Jdl(name="sweep"),
+)
 
 
 def happened(code: Code, uid: int = ALICE, campaign: int = 12, at: datetime = LATER) -> Happened:
@@ -39,7 +49,7 @@ def happened(code: Code, uid: int = ALICE, campaign: int = 12, at: datetime = LA
         opened_at=at,
         last_at=at,
     )
-    found = notices.of_event(event, uid)
+    found = notices.of_event(event, replace(SWEEP, uid=uid))
     assert found
     return found
 
@@ -86,7 +96,12 @@ def test_many_things_are_one_message_of_thirty_lines() -> None:
 def test_what_somebody_did_is_not_told() -> None:
     event = Event(kind=Kind.TASK, code=Code.FRAG, campaign=1, opened_at=NOON, last_at=NOON)
 
-    assert notices.of_event(event, ALICE) is None
+    assert notices.of_event(event, SWEEP) is None
+
+
+def test_nobody_is_told_to_resume_what_has_ended() -> None:
+    """The message is sent when it is, as the campaign is then."""
+    assert happened(Code.RESTORED).text.endswith("; it has ended, and nothing is to be done")
 
 
 def test_an_end_is_told_with_its_numbers() -> None:

@@ -1,5 +1,6 @@
 """Events in words, made from their numbers for people."""
 
+from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.places import LEDGER
 
@@ -30,7 +31,7 @@ WORDS = {
         " small for a task, or they overran their walltime there"
     ),
     Code.FILE_REFUSED: "nothing more of it is submitted{why}",
-    Code.RESTORED: "the state file was an older one; resume it once you have looked",
+    Code.RESTORED: "the state file was an older one{then}",
     Code.DISPUTED: (
         "the records of {tasks} tasks at {cluster} tell several ends, and none is believed:"
         " gridevents -e {number} -r runs them again"
@@ -46,8 +47,16 @@ WORDS = {
 }
 
 
-def text(event: Event) -> str:
-    """Say what happened."""
+THEN = {  # what follows from an older state file, as a campaign is now
+    CampaignState.PAUSED: "; it is paused: griddel -r {campaign} lets it go on if you wish",
+    CampaignState.IN_TREATMENT: "; it goes on with what root's ledger knows",
+    CampaignState.TERMINATED: "; it has ended, and nothing is to be done",
+    CampaignState.CANCELLED: "; it has ended, and nothing more of it is sent",
+}
+
+
+def text(event: Event, state: CampaignState | None = None) -> str:
+    """Say what happened, with what follows as the event's campaign is now, where that is known."""
     status = "" if event.exit_status is None else f" with exit status {event.exit_status}"
     if event.code is Code.DROPPED and event.until:
         return f"the tasks at {event.cluster} count as lost: root has written them off"
@@ -62,11 +71,12 @@ def text(event: Event) -> str:
         host=f", all of them on {event.host}" if event.host else "",
         why=f": {event.why}" if event.why else "",
         ledger=f"{LEDGER}/c.{event.campaign}",
+        then=THEN.get(state, "").format(campaign=event.campaign) if state else "",
     )
 
 
-def said(event: Event) -> str:
+def said(event: Event, state: CampaignState | None = None) -> str:
     """Say it for the log, with what it is about."""
     whose = "" if event.kind is Kind.CLUSTER else f"campaign {event.campaign}: "
     over = ", which is over" if event.closed_at else ""
-    return f"{whose}{text(event)}{over}"
+    return f"{whose}{text(event, state)}{over}"
