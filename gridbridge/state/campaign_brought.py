@@ -44,6 +44,16 @@ class Brought:
             self._require_given(digest)
         ledger.require(self.uid, digest, is_unique)
 
+    def claim(self, ledger: "Ledger") -> bool:
+        """Note the same of a campaign of which nothing will be submitted, whatever it was before.
+
+        False where the file may be brought under many numbers: it is not noted.
+        """
+        if _said(self._whole, UNIQUE) is None:
+            return False
+        ledger.require(self.uid, _digest(self._whole), is_unique=True)
+        return True
+
     def header(self) -> bytes:
         """Return what it says of the campaign: JSON."""
         return first_line(self._whole)

@@ -4,6 +4,7 @@ A file a campaign, in a folder that root alone can open; lines are only ever add
 load this module.
 """
 
+import errno
 import fcntl
 import os
 import stat
@@ -24,14 +25,15 @@ END, TAKEN_UP = "end", "taken-up"
 COPIES = "copies"  # the last word of an array's line
 MOST_COPIES = 2  # of a task
 NO_ROOM = 28
-OPTIONS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+OPTIONS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+NONE = -1  # instead of a descriptor
 
 
 class Ledger:
     """What root knows of one campaign; held by one process at a time."""
 
     def __init__(self, campaign: int, folder: str = LEDGER) -> None:
-        """Open it, or begin it.
+        """Open it; one that is not there has no lines, and is begun by the first one.
 
         LedgerLost when it can't be read, or its folder is not ours alone.
         """
@@ -39,8 +41,8 @@ class Ledger:
         self._path = f"{folder}/{self._name}"
         try:
             _own(folder)
-            self._end = os.open(self._path, OPTIONS, 0o600)
-            self._rows = self._read()
+            self._end = _opened(self._path)
+            self._rows = self._read() if self._end != NONE else []
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno == NO_ROOM:
                 raise  # nothing is lost
@@ -63,7 +65,8 @@ class Ledger:
         error: "BaseException | None",
         trace: "TracebackType | None",
     ) -> None:
-        os.close(self._end)
+        if self._end != NONE:
+            os.close(self._end)
 
     @property
     def uid(self) -> int:
@@ -226,8 +229,17 @@ class Ledger:
         """Note under which id it was submitted."""
         self._add([JOB, str(array), job])
 
+    def _begin(self) -> None:
+        """Make its file; OSError where another call did so since we looked."""
+        self._end = os.open(self._path, OPTIONS | os.O_CREAT | os.O_EXCL, 0o600)
+        fcntl.flock(self._end, fcntl.LOCK_EX)
+        if os.fstat(self._end).st_size:
+            raise OSError(errno.EEXIST, "another call has begun it", self._path)
+
     def _add(self, row: list[str]) -> None:
         """Add a line, which lasts before anything is done; OSError when there is no room."""
+        if self._end == NONE:
+            self._begin()
         line = f"{' '.join(row)}\n".encode("ascii")
         before = os.lseek(self._end, 0, os.SEEK_END)
         try:
@@ -288,6 +300,13 @@ def _without(tasks: list[int], earlier: str) -> list[int]:
             *tasks[bisect_right(tasks, int(last or first)) :],
         ]
     return tasks
+
+
+def _opened(path: str) -> int:
+    try:
+        return os.open(path, OPTIONS)
+    except FileNotFoundError:
+        return NONE
 
 
 def _own(folder: str) -> None:

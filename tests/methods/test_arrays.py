@@ -4,11 +4,12 @@ import os
 import shlex
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import GridbridgeError, LedgerLost, NotOurs
+from gridbridge.errors import Ended, GridbridgeError, LedgerLost, NotOurs
 from gridbridge.methods import as_user, owner
 from gridbridge.methods.arrays import order, verbs
 from gridbridge.methods.arrays.content import words
@@ -16,7 +17,9 @@ from gridbridge.methods.arrays.order import Order
 from gridbridge.methods.arrays.sending import Sent
 from gridbridge.methods.arrays.worker import Gone, Worker
 from gridbridge.methods.owner import NotNow, Refused, RefusedThere
+from gridbridge.model.campaigns.names import UNIQUE
 from gridbridge.model.places import REFUSED_THERE
+from gridbridge.state import campaign_files
 from gridbridge.state.ledger import Ledger
 
 CONFIG: dict[str, dict[str, object]] = {
@@ -168,6 +171,39 @@ def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], Or
         pytest.raises(LedgerLost, match=r"c\.12: root's ledger has nothing of it"),
     ):
         verbs._acted(asked("release-array c.12 beta 3"), ledger)
+
+
+@pytest.mark.parametrize("told", ["delete-array c.99 beta 3", "release-array c.99 beta 3"])
+def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(
+    tmp_path: Path, asked: Callable[[str], Order], told: str
+) -> None:
+    """Whoever has the service account would fill a disk of root's."""
+    folder = tmp_path / "ledger"
+    with Ledger(99, str(folder)) as ledger, suppress(LedgerLost):
+        assert ledger.arrays() == ()
+        verbs.note_end(99, ledger, str(tmp_path))
+        verbs._acted(asked(told), ledger)
+
+    assert [*folder.iterdir()] == []
+
+
+def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
+    tmp_path: Path, asked: Callable[[str], Order], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything of it was submitted, too; and of a file that has no word of its own none."""
+    asked("delete-array c.12 beta 3")  # the configuration can be read
+    monkeypatch.setattr(owner, "require_person", lambda *_: None)
+    folder = tmp_path / "ledger"
+    for number, header in ((12, {UNIQUE: "a"}), (13, {UNIQUE: "a"}), (14, {})):
+        (tmp_path / f"c.{number}").write_bytes(campaign_files.encode(header, ["1"]))
+        with Ledger(number, str(folder)) as ledger:
+            verbs.note_end(number, ledger, str(tmp_path))
+
+    assert [one.name for one in folder.iterdir() if one.is_file() and not one.is_symlink()] == [
+        "c.12"
+    ]
+    with Ledger(12, str(folder)) as ledger, pytest.raises(Ended):
+        ledger.intend(1, "beta", "0:1")
 
 
 def test_what_became_of_an_array_is_a_line(asked: Callable[[str], Order]) -> None:

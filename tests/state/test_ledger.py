@@ -110,6 +110,17 @@ def test_another_file_is_refused(folder: str, uid: int, digest: str) -> None:
         ledger.require(uid, digest)
 
 
+def test_a_ledger_that_another_call_began_meanwhile_is_not_written(folder: str) -> None:
+    """What this one knew of it is old: it may be asked again."""
+    with Ledger(12, folder) as late:
+        with brought(folder) as ledger:
+            ledger.intend(1, "beta", "0:1")
+        with pytest.raises(FileExistsError):
+            late.require(1000, "abc")
+
+    assert Path(folder, "c.12").read_text() == "file 1000 abc\narray 1 beta 0:1\n"
+
+
 def test_a_line_that_was_cut_short_is_none(folder: str) -> None:
     """Power went while it was written: what it noted had not been done."""
     with brought(folder):

@@ -27,7 +27,7 @@ class Order:
     def __init__(self, arguments: list[str]) -> None:
         """Read the arguments and the configuration; Refused for anything odd."""
         self.verb, file, cluster, *words = [*arguments, "", ""][: max(3, len(arguments))]
-        self.config = _read_config()
+        self.config = read_config()
         self.section = self.config.get("cluster", {}).get(cluster)
         site = str(self.config.get("site", {}).get("cluster", ""))
         campaign = file.removeprefix("c.")
@@ -88,7 +88,7 @@ def is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
-def _read_config() -> "dict[str, dict[str, object]]":
+def read_config() -> "dict[str, dict[str, object]]":
     """Read the configuration; while something is wrong with it no campaign fails for that."""
     try:
         return owner.read_config(CONFIG)

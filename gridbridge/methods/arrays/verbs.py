@@ -13,7 +13,7 @@ account, 7: the ledger can't be read, or lacks it, 8: the campaign has ended, 75
 import os
 from typing import NoReturn
 
-from gridbridge.errors import LedgerLost
+from gridbridge.errors import LedgerLost, NotAsBrought
 from gridbridge.methods import owner
 from gridbridge.methods.arrays.job import Site
 from gridbridge.methods.arrays.order import (
@@ -23,10 +23,13 @@ from gridbridge.methods.arrays.order import (
     SEND_COPIES,
     Order,
     is_number,
+    read_config,
 )
 from gridbridge.methods.arrays.worker import Worker
 from gridbridge.methods.owner import Refused
+from gridbridge.model.campaigns.names import file_of
 from gridbridge.model.campaigns.numbers import read_attempts, read_places
+from gridbridge.model.places import CAMPAIGNS
 from gridbridge.state.ledger import Ledger
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -75,10 +78,32 @@ def _list(campaign: int, _: str) -> NoReturn:
 
 
 def _end(campaign: int, _: str) -> NoReturn:
-    """Note that a campaign has ended."""
     with Ledger(campaign) as ledger:
-        ledger.end()
+        note_end(campaign, ledger)
     _leave("")
+
+
+def note_end(campaign: int, ledger: Ledger, folder: str = CAMPAIGNS) -> None:
+    """Note that a campaign has ended, if something of it was submitted, or could be."""
+    if ledger.has_file or _claims_file(campaign, ledger, folder):
+        ledger.end()
+
+
+def _claims_file(campaign: int, ledger: Ledger, folder: str) -> bool:
+    """Note the file of a campaign of which nothing was submitted.
+
+    False where root would submit nothing of it anyway: nobody brought it, or under another number.
+    """
+    from gridbridge.state.campaign_brought import Brought  # the others do without it
+
+    if os.path.isdir(folder) and not os.path.lexists(f"{folder}/{file_of(campaign)}"):
+        return False
+    brought = Brought(campaign, folder)
+    try:
+        owner.require_person(read_config(), brought.file, brought.uid)
+        return brought.claim(ledger)
+    except (Refused, NotAsBrought):
+        return False
 
 
 def _take_up(campaign: int, request: str) -> NoReturn:
