@@ -157,6 +157,9 @@ class Seen:
     sharing: Sharing = field(default_factory=Sharing)
     at: datetime = EPOCH
     asked: frozenset[str] = frozenset()  # clusters, of which `room` has those that answered
+    back_at: Mapping[str, datetime] = field(
+        default_factory=dict
+    )  # clusters that were away, till then
     dropped: frozenset[str] = frozenset()  # that are used and left gridbridge.toml
     earlier: tuple[Tried, ...] = ()  # attempts of the tasks that have ended now
     events: tuple[Event, ...] = ()  # that are open

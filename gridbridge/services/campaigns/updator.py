@@ -113,8 +113,7 @@ class Updator:
         """Return all that a decision may look at."""
         campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()
         waiting = self._campaigns.waiting()
-        used = {name for one in campaigns for name in one.jdl.clusters}
-        used |= {one.cluster for one in arrays}
+        used = _used(campaigns, arrays)
         answers = self.answers = self._asking.ask(used, arrays, self._policy.poller.interval_s)
         released = _released(arrays, answers)
         rivals = self._copies.rivals(one.number for one in campaigns)
@@ -148,6 +147,7 @@ class Updator:
             wiped=_wiped(arrays, marks),
             at=self._clock.now(),
             asked=frozenset(used & self._policy.clusters.keys()),
+            back_at=self._events.back_at(),
             dropped=dropped,
             earlier=self._tries.earlier(ended, by_task(rivals)),
             events=events,
@@ -254,6 +254,11 @@ class Updator:
                 self._told.add(key)
                 name = f"{one.campaign}.{one.array}"
                 _log.warning("event=disputed array=%s at=%s place=%s", name, cluster, one.place)
+
+
+def _used(campaigns: Iterable[Campaign], arrays: Iterable[Array]) -> set[str]:
+    used = {name for one in campaigns for name in one.jdl.clusters}
+    return used | {one.cluster for one in arrays}
 
 
 def _of_tasks(arrays: Iterable[Array], steps: Iterable[Stepped]) -> list[Array]:

@@ -83,6 +83,9 @@ _SINKS = select(EVENTS.c.campaign, EVENTS.c.cluster).where(_IS_SUSPECT).order_by
 _SHOWN = _EVERY.where(
     or_(EVENTS.c.closed_at.is_(None), EVENTS.c.closed_at >= bindparam("since"), _IS_SUSPECT)
 )
+_BACK = select(EVENTS.c.cluster, EVENTS.c.closed_at).where(
+    EVENTS.c.code == Code.GET_JOBS, EVENTS.c.closed_at.is_not(None)
+)
 _SINCE = _EVERY.where(EVENTS.c.opened_at > bindparam("since"))
 _ONE = _EVERY.where(EVENTS.c.number == bindparam("number"))
 _CLOSED_BY = select(EVENTS.c.closed_by).where(EVENTS.c.number == bindparam("number"))
@@ -129,6 +132,10 @@ class CampaignEvents:
     def sinks(self) -> tuple[tuple[int, str], ...]:
         """Return the campaigns with the clusters that were sinks, and that nobody trusted since."""
         return tuple((row["campaign"], row["cluster"]) for row in self._database.rows(_SINKS))
+
+    def back_at(self) -> dict[str, datetime]:
+        """Return when clusters last answered again that had not."""
+        return {row["cluster"]: row["closed_at"] for row in self._database.rows(_BACK)}
 
     def closed_by(self, number: int) -> str:
         """Return the token of the request that closed an event last; empty for none."""

@@ -399,6 +399,32 @@ def test_only_what_root_has_said_to_be_lost_is_written_off() -> None:
     assert written_off([said], frozenset({"gamma"})) == frozenset()
 
 
+def test_a_cluster_beside_one_that_was_away_is_no_sink() -> None:
+    """Tasks of one second that gamma could not note the ends of look as if they took ten minutes.
+
+    Those that are told when it is back, and later, of arrays that were sent before; others count.
+    """
+    before, after = array(2, "gamma"), array(3, "gamma", NOON + 12 * MINUTE)
+    upset = tuple(replace(one, wallclock_s=600) for one in ended(*[Outcome.SUCCESS] * 4, array=2))
+    known = {
+        "records": (Record(campaign=1, cluster="beta", successes=9, durations_s=(1,) * 9),),
+        "arrays": (array(), before, after),
+        "at": NOON + 15 * MINUTE,
+    }
+    away = Event(
+        kind=Kind.CLUSTER, code=Code.GET_JOBS, cluster="gamma", opened_at=NOON, last_at=NOON
+    )
+    now_back = seen(ended=upset, events=(away,), **known)
+    was_back = seen(ended=upset, back_at={"gamma": NOON + 10 * MINUTE}, **known)
+    since = [replace(one, array=3) for one in upset]
+
+    assert Code.SINK not in told(now_back) | told(was_back)
+    (record,) = plan(was_back).changes.records
+    assert (record.cluster, record.successes, record.durations_s) == ("gamma", 4, ())
+    assert Code.SINK in told(replace(was_back, ended=tuple(since)))
+    assert Code.SINK in told(replace(was_back, back_at={}))
+
+
 def test_a_sink_closes_the_cluster_and_tells_of_its_results() -> None:
     """Its successes are those that somebody should look at."""
     records = (

@@ -28,6 +28,7 @@ from gridbridge.model.states import Fact, JobState
 from gridbridge.services.campaigns.updator import Updator
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.marks import Marks
@@ -211,6 +212,18 @@ def test_a_cycle_sees_where_nikita_deletes_tasks_that_waited(
     site.updator._marks.put(Wipe(**known, places=(range(2, 3),), wiped_for=wiped_for))
 
     assert site.updator.look().wiped == wiped
+
+
+def test_a_cycle_sees_since_when_a_cluster_answers_again(site: Site) -> None:
+    """Until then nobody noted the ends of tasks there; one that is away now is not back."""
+    away = Event(
+        kind=Kind.CLUSTER, code=Code.GET_JOBS, cluster="beta", opened_at=NOON, last_at=NOON
+    )
+    events = CampaignEvents(site.campaigns.database)
+    back = replace(away, cluster="gamma", closed_at=NOON)
+    events.put([away, back])
+
+    assert site.updator.look().back_at == {"gamma": NOON}
 
 
 def test_no_end_is_believed_before_the_true_record_is_written(

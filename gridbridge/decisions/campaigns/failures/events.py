@@ -6,7 +6,7 @@ cluster may get over by itself is tried again with one task, ever more seldom; p
 sinks are the owner's to judge.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -70,7 +70,7 @@ def note(
     disputed.note(book, seen)
     note_tasks(book, ended, {(one.campaign, one.task) for one in again}, seen.at)
     _note_starts(book, ended, seen)
-    records = recorded(seen.records, ended)
+    records = recorded(seen.records, ended, upset(seen))
     every = {(one.campaign, one.cluster): one for one in (*seen.records, *records)}
     _note_records(book, tuple(every.values()), seen)
     _note_campaigns(book, seen, frozenset(finished))
@@ -118,26 +118,51 @@ def _note_starts(book: Book, ended: Iterable[tuple[Attempt, str]], seen: Seen) -
             book.close(known, seen.at)
 
 
-def recorded(records: Iterable[Record], ended: Iterable[tuple[Attempt, str]]) -> tuple[Record, ...]:
-    """Return what changes of how campaigns fared, whatever order the ends came in."""
+def upset(seen: Seen) -> frozenset[tuple[int, int]]:
+    """Return the arrays that were sent before their cluster last came back: by campaign, number.
+
+    OAR notes a task's end when its database is back, so that one second looks like ten minutes,
+    and a cluster that was there all the time would be a sink beside it.
+    """
+    now_back = (one.cluster for one in seen.events if one.code is Code.GET_JOBS)
+    back_at = dict(seen.back_at) | {name: seen.at for name in now_back if name in seen.room}
+    return frozenset(
+        (one.campaign, one.number)
+        for one in seen.arrays
+        if one.cluster in back_at and one.intended_at < back_at[one.cluster]
+    )
+
+
+def recorded(
+    records: Iterable[Record],
+    ended: Iterable[tuple[Attempt, str]],
+    untimed: Container[tuple[int, int]] = (),
+) -> tuple[Record, ...]:
+    """Return what changes of how campaigns fared, whatever order the ends came in.
+
+    How long the tasks of untimed arrays took counts for nothing.
+    """
     known = {(one.campaign, one.cluster): one for one in records}
     of: dict[Pair, list[Attempt]] = {}
     for one, cluster in ended:
         of.setdefault((one.campaign, cluster), []).append(one)
     return tuple(
-        _counted(known.get(pair) or Record(campaign=pair[0], cluster=pair[1]), every)
+        _counted(known.get(pair) or Record(campaign=pair[0], cluster=pair[1]), every, untimed)
         for pair, every in of.items()
     )
 
 
-def _counted(known: Record, ended: Sequence[Attempt]) -> Record:
+def _counted(
+    known: Record, ended: Sequence[Attempt], untimed: Container[tuple[int, int]]
+) -> Record:
     """Count ends; any task that went well breaks the row."""
     outcomes = [one.outcome for one in ended]
     good = [one for one in ended if one.outcome is Outcome.SUCCESS]
     hosts = [one.host for one in ended if one.outcome in BY_ITSELF]
     errors = len(hosts)
     is_row = all(each in BY_ITSELF or each not in BEGAN for each in outcomes)
-    took = tuple(one.wallclock_s for one in good if one.wallclock_s is not None)
+    timed = (one for one in good if (one.campaign, one.array) not in untimed)
+    took = tuple(one.wallclock_s for one in timed if one.wallclock_s is not None)
     return replace(
         known,
         errors_in_row=known.errors_in_row + errors if is_row else 0,
