@@ -12,16 +12,20 @@ from gridbridge.model.campaigns.jdl import Jdl
 
 
 def admit(rules: Sequence[Rule], candidate: Candidate) -> Admitted:
-    """Apply all rules in their order, up to the first that refuses."""
-    jdl, fired = candidate.jdl, list[Fired]()
+    """Apply all rules in their order, up to the first that refuses; they may leave no cluster."""
+    jdl, fired, taken = candidate.jdl, list[Fired](), list[str]()
     for rule in rules:
         told = _told(rule, replace(candidate, jdl=jdl))
         if isinstance(told, Refusal):
             return Admitted(jdl=jdl, fired=tuple(fired), refusal=f"{rule.name}: {told.reason}")
         if told is not None and told != jdl:
             fired.append(Fired(rule=rule.name, changes=tuple(changes(jdl, told))))
+            if away := sorted(jdl.clusters.keys() - told.clusters.keys()):
+                taken.append(f"{rule.name} takes {', '.join(away)} away")
             jdl = told
-    return Admitted(jdl=jdl, fired=tuple(fired))
+    is_nowhere = bool(taken) and not jdl.clusters
+    refusal = f"the site's rules leave it no cluster: {'; '.join(taken)}" if is_nowhere else ""
+    return Admitted(jdl=jdl, fired=tuple(fired), refusal=refusal)
 
 
 def unsettled(rules: Sequence[Rule], candidate: Candidate) -> str:

@@ -78,6 +78,29 @@ def test_a_refusal_names_its_rule(judges: tuple[Judge, ...], who: Candidate, why
     assert admit(rules(*judges), who).refusal.startswith(why)
 
 
+def test_rules_that_leave_no_cluster_are_named_with_what_they_took() -> None:
+    """Its owner learns whom to ask, and which cluster was meant."""
+
+    def no_beta(candidate: Candidate) -> Jdl:
+        return _without(candidate.jdl, "beta")
+
+    def no_gamma(candidate: Candidate) -> Jdl:
+        return _without(candidate.jdl, "gamma")
+
+    both = rules(no_beta, best_effort, no_gamma)
+
+    assert admit(rules(no_beta), candidate()).refusal == ""
+    told = (
+        "the site's rules leave it no cluster: no_beta takes beta away; no_gamma takes gamma away"
+    )
+    assert admit(both, candidate()).refusal == unsettled(both, candidate()) == told
+
+
+def _without(jdl: Jdl, cluster: str) -> Jdl:
+    clusters = {name: one for name, one in jdl.clusters.items() if name != cluster}
+    return replace(jdl, clusters=clusters)
+
+
 def test_what_gridsub_made_of_it_is_settled() -> None:
     """The service finds nothing to change, and refuses what did not come by gridsub."""
     raw = candidate()
