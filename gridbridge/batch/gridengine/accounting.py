@@ -8,13 +8,14 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
+from signal import SIGKILL
 
 from gridbridge.errors import ParseError
 from gridbridge.model.accounting import RESCHEDULED, AccountingRecord, RemoteRecord
 from gridbridge.model.campaigns.names import PREFIX
 from gridbridge.model.elastic.seeing import Ended
 from gridbridge.model.ids import NO_TASK
-from gridbridge.model.job import AskedArray, JobEnd
+from gridbridge.model.job import AskedArray, JobEnd, KilledFor
 
 _RULE = "=" * 20  # begins each block; the line itself is longer
 _NOTHING = re.compile(r"no jobs running since startup|error: job (id|name) .* not found")
@@ -67,8 +68,15 @@ def end_of(record: AccountingRecord | RemoteRecord) -> JobEnd:
     reason = f"failed {record.failed}, exit status {record.exit_status}"
     status = record.exit_status or 0
     if status > SIGNALLED and record.has_usage:
-        return replace(end, signal=status - SIGNALLED, reason=reason)
+        signal = status - SIGNALLED
+        return replace(end, signal=signal, reason=reason, killed_for=_killed_for(record, signal))
     return replace(end, reason=reason)
+
+
+def _killed_for(record: AccountingRecord | RemoteRecord, signal: int) -> KilledFor:
+    """Say whether somebody deleted a job, where the cell tells who did; 8.1.9 does not."""
+    is_deleted = isinstance(record, AccountingRecord) and bool(_set(record.deleted_by))
+    return KilledFor.DELETION if is_deleted and signal == SIGKILL else KilledFor.UNKNOWN
 
 
 def parse_accounting(data: bytes, *, zone: tzinfo | None = None) -> tuple[AccountingRecord, ...]:
