@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from gridbridge.errors import CommandFailed
 from gridbridge.model.campaigns.sections import CampaignsAt
@@ -29,11 +30,14 @@ def ask(clusters: Mapping[str, CampaignsAt]) -> dict[str, float]:
 def _ask(script: str, cluster: str) -> float:
     try:
         done = run((script, cluster), ENVIRONMENT, TIMEOUT_S).checked()
-        told = float(done.stdout)
-        if not math.isnan(told):
-            return told
-        why = "not a number"
-    except (CommandFailed, ValueError) as error:
+    except CommandFailed as error:
         why = str(error)
+    else:
+        with suppress(ValueError):
+            told = float(done.stdout)
+            if not math.isnan(told):
+                return told
+        why = CommandFailed(done.argv, done.status, done.stdout, done.stderr).reason
+        why = f"it told no number: {why}"
     _log.warning("event=no_stress cluster=%s script=%s why=%r", cluster, script, why)
     return math.inf

@@ -157,6 +157,9 @@ class Seen:
     sharing: Sharing = field(default_factory=Sharing)
     at: datetime = EPOCH
     asked: frozenset[str] = frozenset()  # clusters, of which `room` has those that answered
+    silent: Mapping[str, str] = field(
+        default_factory=dict
+    )  # what clusters said that did not answer
     back_at: Mapping[str, datetime] = field(
         default_factory=dict
     )  # clusters that were away, till then

@@ -39,6 +39,7 @@ class Asking:
         self._sharing = Sharing(database, clock, is_dry=is_dry)
         self._clock = clock
         self.has_read = False  # an answer of somebody else's, last time
+        self.troubles: dict[str, str] = {}  # why clusters gave no answer, last time
         self.polled = frozenset[str]()  # clusters whose answers were the poller's, last time
 
     def ask(
@@ -55,9 +56,9 @@ class Asking:
         self.has_read = bool(known)
         self.polled = frozenset(name for name, one in known.items() if one.is_regular)
         found = known | self._ask({name: sent[name] for name in names if name not in known})
-        for name in found:
-            if why := found[name].trouble:
-                _log.warning("event=no_answer cluster=%s why=%r", name, why)
+        self.troubles = {name: why for name in found if (why := found[name].trouble)}
+        for name, why in self.troubles.items():
+            _log.warning("event=no_answer cluster=%s why=%r", name, why)
         answers = ((name, found[name].snapshot) for name in names)
         return {name: ours_alone(self._policy, seen, submitted) for name, seen in answers if seen}
 

@@ -36,6 +36,7 @@ from gridbridge.services.campaigns.listed import (
 )
 from gridbridge.services.campaigns.missing import Missing
 from gridbridge.services.campaigns.sending.limits import Limits
+from gridbridge.services.campaigns.sending.troubles import in_short
 from gridbridge.services.campaigns.tails import Tails, besides
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
@@ -120,7 +121,6 @@ class Updator:
         steps = self._tries.steps(campaigns)
         of_tasks = _of_tasks(released, steps)
         self.elapsed = elapsed(of_tasks, answers, besides(rivals))
-        self._missing.begin()
         events, dropped = self._events.open(), frozenset(used - self._policy.clusters.keys())
         lost = [one for one in arrays if one.cluster in written_off(events, dropped)]
         marks = self._marks.all()
@@ -147,6 +147,7 @@ class Updator:
             wiped=_wiped(arrays, marks),
             at=self._clock.now(),
             asked=frozenset(used & self._policy.clusters.keys()),
+            silent={name: in_short(why) for name, why in self._asking.troubles.items()},
             back_at=self._events.back_at(),
             dropped=dropped,
             earlier=self._tries.earlier(ended, by_task(rivals)),
@@ -186,6 +187,7 @@ class Updator:
 
         What is listed is not read one by one: most of what was sent is that.
         """
+        self._missing.begin()
         looks = [*filter(None, (self._look_at(one, answers[one.cluster]) for one in arrays))]
         asked = self._asked(looks)
         told = self._ends(asked)

@@ -28,6 +28,19 @@ def test_a_script_prints_a_number(tmp_path: Path, says: str, told: float) -> Non
     assert stress.ask({"beta": CampaignsAt(stress_script=str(script))}) == {"beta": told}
 
 
+def test_what_a_script_says_beside_no_number_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may have failed and ended with 0."""
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\necho no such volume >&2\n")
+    script.chmod(0o755)
+
+    stress.ask({"beta": CampaignsAt(stress_script=str(script))})
+
+    assert "why='it told no number: script: no such volume'" in caplog.text
+
+
 def test_a_script_that_never_answers_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

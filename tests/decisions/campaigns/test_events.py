@@ -349,6 +349,19 @@ def test_a_cluster_that_does_not_answer_is_told_of_once() -> None:
     assert told(seen(events=(known,)))[Code.GET_JOBS].closed_at == NOON
 
 
+def test_what_an_administrator_has_to_mend_is_told_in_the_words_of_what_failed() -> None:
+    """Nobody should have to look into the runner's log for it."""
+    room = {"gamma": Room(free_slots=4)}
+    silent = told(seen(room=room, silent={"beta": "ssh: no route to host"}))[Code.GET_JOBS]
+    lost = [
+        replace(event(code), why="c.1: no such thing")
+        for code in (Code.NO_LEDGER, Code.OWNER_UNKNOWN)
+    ]
+
+    assert text(silent) == "beta does not tell how it is: ssh: no route to host"
+    assert all(text(one).endswith(": c.1: no such thing") for one in lost)
+
+
 def test_a_cluster_that_left_is_told_of_until_its_section_is_back() -> None:
     """Nothing is asked of it meanwhile, and nothing goes on there."""
     begun = replace(array(2), state=ArrayState.INTENDED)

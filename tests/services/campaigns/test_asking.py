@@ -73,6 +73,7 @@ class Site:
         self.campaigns = Campaigns(database)
         self.asked: list[frozenset[int]] = []
         self.is_silent = False
+        self.troubles: dict[str, str] = {}
         self.after_s = 0.0
         jdl = Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")})
         known = {"uid": 1, "owner": "a", "submitted_at": NOON, "tasks": 9, "digest": ""}
@@ -93,7 +94,9 @@ class Site:
         policy = Policy(site=site, clusters={"beta": Cluster()}, queues={})
         clock = Clock(lambda: NOON.timestamp() + self.after_s)
         asking = Asking(policy, self.database, clock)
-        return asking.ask({"beta", "removed"}, self.campaigns.open_arrays(), limit_s)
+        found = asking.ask({"beta", "removed"}, self.campaigns.open_arrays(), limit_s)
+        self.troubles = asking.troubles
+        return found
 
     def _snapshot(
         self, _: object, cluster: str, wanted: frozenset[int], *__: object
@@ -152,7 +155,7 @@ def test_one_that_did_not_answer_is_left_out_and_not_asked_by_the_next_at_once(s
     answers = site.ask(), site.ask()
     site.is_silent, site.after_s = False, 6.0
 
-    assert answers == ({}, {})
+    assert (answers, site.troubles) == (({}, {}), {"beta": "refused"})
     assert len(site.asked) == 1
     assert site.ask().keys() == {"beta"}
 

@@ -5,7 +5,7 @@ from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.places import LEDGER
 
 WORDS = {
-    Code.GET_JOBS: "{cluster} does not tell how it is",
+    Code.GET_JOBS: "{cluster} does not tell how it is{why}",
     Code.DROPPED: (
         "gridbridge.toml has no [cluster.{cluster}] any more, so nobody knows what became of tasks"
         " there: put it back, or as root write them off by gridevents -e {number} -r"
@@ -13,11 +13,11 @@ WORDS = {
     Code.SUBMIT_JOB: "{cluster} takes nothing of it now{why}",
     Code.OWNER_UNKNOWN: (
         "nobody here knows its owner's account, so nothing of it is submitted or deleted at"
-        " {cluster}; what runs goes on"
+        " {cluster}; what runs goes on{why}"
     ),
     Code.NO_LEDGER: (
         "root can't read {ledger}, or it lacks arrays at {cluster}: nothing of it is submitted or"
-        " deleted there; bring that file back"
+        " deleted there; bring that file back{why}"
     ),
     Code.RUNNER_SUBMIT_ERROR: "{cluster} refuses its arrays{why}",
     Code.SETUP_ERROR: (

@@ -84,7 +84,8 @@ def _note_clusters(book: Book, seen: Seen) -> None:
         if name in seen.room:
             book.close(known, seen.at)
         elif not known:
-            book.put(opened_now(Kind.CLUSTER, Code.GET_JOBS, 0, name, seen.at))
+            event = opened_now(Kind.CLUSTER, Code.GET_JOBS, 0, name, seen.at)
+            book.put(replace(event, why=seen.silent.get(name, "")))
 
 
 def note_tasks(

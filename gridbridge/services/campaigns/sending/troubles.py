@@ -50,9 +50,9 @@ class Troubles:
         return self._events.find_open(code, array.campaign, array.cluster)
 
 
-def in_short(error: GridbridgeError) -> str:
+def in_short(said: GridbridgeError | str) -> str:
     """Return what an error says in one line that everybody may see."""
-    line = printable(WHO.sub("", " ".join(str(error).split())))
+    line = printable(WHO.sub("", " ".join(str(said).split())))
     return line if len(line) <= MOST_WORDS else f"{line[: MOST_WORDS - 3]}..."
 
 
