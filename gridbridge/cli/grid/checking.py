@@ -1,5 +1,7 @@
 """What gridsub --check tells of a campaign that it does not store."""
 
+from collections.abc import Sequence
+
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED
 from gridbridge.config.brought.jdl import Said
@@ -7,7 +9,8 @@ from gridbridge.model.report import count, printable
 from gridbridge.services.tools import campaign_check
 from gridbridge.services.tools.campaign_check import There
 
-NOWHERE = "for ever: no cluster of the campaign is large enough for a task"
+TOO_SMALL = "for ever: no cluster of the campaign is large enough for a task"
+NOWHERE = "for ever: no cluster of the campaign has what its tasks ask for"
 
 
 def check(said: Said) -> int:
@@ -25,8 +28,7 @@ def check(said: Said) -> int:
         output.line(_sentence(there))
     left = found.tasks - sum(there.tasks for there in found.there)
     if left:
-        fits_nowhere = all(there.lacks for there in found.there)
-        output.line(f"{left} would wait {NOWHERE if fits_nowhere else 'for free slots'}")
+        output.line(f"{left} would wait {_for_what(found.there)}")
     if found.before:
         before = count(found.before, "task")
         verbs = "waits as well, and goes" if found.before == 1 else "wait as well, and go"
@@ -34,11 +36,19 @@ def check(said: Said) -> int:
     return 0
 
 
+def _for_what(every: Sequence[There]) -> str:
+    if all(there.lacks for there in every):
+        return TOO_SMALL
+    return NOWHERE if all(there.lacks or there.unknown for there in every) else "for free slots"
+
+
 def _sentence(there: There) -> str:
     if there.lacks:
         wanted, has = there.lacks
         needs = f"a task needs {count(wanted, 'slot')}, and it has {has}"
         return f"{there.cluster}: {needs}: none goes there"
+    if there.unknown:
+        return f"{there.cluster} has no {', no '.join(there.unknown)}: none goes there"
     if there.is_drained or there.is_stressed:
         state = "drained" if there.is_drained else "under stress"
         return f"{there.cluster}: it is {state}: nothing goes there until that ends"

@@ -8,18 +8,21 @@ from gridbridge.config import admission
 from gridbridge.config.brought.jdl import Said
 from gridbridge.decisions.campaigns import admission as rules
 from gridbridge.decisions.campaigns import cycle
+from gridbridge.decisions.transfer.requests.vocabulary import lacking
 from gridbridge.errors import ConfigError
+from gridbridge.model import vocabulary
 from gridbridge.model.campaigns.admission import Admitted, Candidate
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.jdl import Jdl, Type
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.plan import Room, Seen
 from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.places import ADMISSION, CONFIG, PUBLISHED
 from gridbridge.model.shown import ShownCluster
 from gridbridge.services.tools import campaign_events, campaigns, configured
 from gridbridge.shell import host, trust
-from gridbridge.state import campaigns_shown, drains, shown
+from gridbridge.state import campaigns_shown, drains, published, shown
 
+BESTEFFORT = "gb-be"  # how the names of best-effort queues begin
 NEVER = datetime.max.replace(tzinfo=UTC)  # it is only looked at
 
 
@@ -31,6 +34,7 @@ class There:
     free_slots: int | None  # None: nobody knows
     tasks: int
     lacks: tuple[int, int] | None = None  # slots of a task, and fewer of the whole cluster
+    unknown: tuple[str, ...] = ()  # "queue long": what its tasks ask for and it does not offer
     is_drained: bool = False
     is_stressed: bool = False
 
@@ -88,6 +92,7 @@ def check(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CONFI
     drained, stressed = drains.names(folder), _stressed(folder)
     known = {one.name: one.slots for one in campaign_events.clusters(folder)}
     lacks = {name: _lacks(one.slots, known.get(name)) for name, one in wishes}
+    unknown = {name: _unknown(one, name, folder) for name, one in wishes}
     room = {
         name: Room(
             free_slots=slots,
@@ -95,7 +100,7 @@ def check(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CONFI
             is_stressed=name in stressed,
         )
         for name, slots in free.items()
-        if slots is not None and not lacks[name]
+        if slots is not None and not lacks[name] and not unknown[name]
     }
     sent = {one.cluster: one.tasks for one in cycle.plan(_alone(told.jdl, tasks, room)).sends}
     return Checked(
@@ -107,6 +112,7 @@ def check(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CONFI
                 free_slots=slots,
                 tasks=sent.get(name, 0),
                 lacks=lacks[name],
+                unknown=unknown[name],
                 is_drained=name in drained,
                 is_stressed=name in stressed,
             )
@@ -118,6 +124,20 @@ def check(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CONFI
 
 def _lacks(wanted: int, there: int | None) -> tuple[int, int] | None:
     return (wanted, there) if there and there < wanted else None
+
+
+def _unknown(wish: AtCluster, cluster: str, folder: str) -> tuple[str, ...]:
+    """Return what a cluster does not offer of what tasks ask for, by its last answer to the poller.
+
+    Nothing where it has given none. Best-effort tasks go to queues of their own, where some are.
+    """
+    told = published.read_vocabulary(cluster, folder)
+    if told is None:
+        return ()
+    known = vocabulary.decode(told)
+    has_own = wish.is_besteffort and any(each.startswith(BESTEFFORT) for each in known.queue)
+    queue = "" if has_own else wish.queue
+    return lacking(known, pe=wish.environment, project=wish.project, queue=queue)
 
 
 def _candidate(said: Said) -> Candidate:

@@ -14,6 +14,7 @@ from gridbridge.cli.grid import waiting
 from gridbridge.cli.grid.gridsub import gridsub
 from gridbridge.cli.grid.gridwait import gridwait
 from gridbridge.errors import ConfigError
+from gridbridge.model import vocabulary
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.reasons import ShownCycle
@@ -24,6 +25,7 @@ from gridbridge.model.campaigns.shown import (
     ShownGridCluster,
 )
 from gridbridge.model.shown import ShownDrain
+from gridbridge.model.vocabulary import Vocabulary
 from gridbridge.services.tools import campaign_check, campaign_sources, campaigns
 from gridbridge.services.tools.campaign_sources import Wishes
 from gridbridge.state import campaigns_shown, drains
@@ -109,6 +111,55 @@ def test_a_check_tells_the_rules_and_what_would_go_where() -> None:
             "17 tasks of campaigns before it wait as well, and go first",
         ],
     )
+
+
+@pytest.mark.parametrize(
+    ("wish", "told", "waits"),
+    [
+        ({"queue": "long"}, "beta has no queue long: none goes there", "has what its tasks ask"),
+        ({"queue": "all.q"}, "beta: 3 free slots, 1 task would go there now", ""),
+        ({"project": "none"}, "beta has no project none: none goes there", "for ever"),
+        (
+            {"pe": "open", "resources": "/core=2", "queue": "long"},
+            "beta has no parallel environment open, no queue long: none goes there",
+            "for ever",
+        ),
+    ],
+)
+def test_a_check_tells_what_a_cluster_does_not_have(
+    site: Path, wish: dict[str, str], told: str, waits: str
+) -> None:
+    """By what the poller was told last; without that nobody knows, and nothing is asked now."""
+    jdl = {
+        "name": "a",
+        "nb_jobs": 1,
+        "exec_file": "x",
+        "type": "normal",
+        "clusters": {"beta": wish},
+    }
+    before = sub("--check", "-j", json.dumps(jdl))
+    known = Vocabulary(queue=frozenset({"all.q"}), pe=frozenset({"smp"}))
+    (site / "published/vocabularies").mkdir()
+    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode(known))
+
+    status, lines = sub("--check", "-j", json.dumps(jdl))
+
+    assert (before[0], status) == (0, 0)
+    assert not any(" has no " in line for line in before[1])
+    assert told in lines
+    assert waits in "".join(line for line in lines if "would wait" in line)
+
+
+def test_best_effort_tasks_need_no_queue_where_they_have_their_own(site: Path) -> None:
+    """The one that the JDL names is for ordinary tasks."""
+    jdl = {"name": "a", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {"queue": "long"}}}
+    (site / "published/vocabularies").mkdir()
+    for names, is_told in (("all.q", True), ("all.q gb-be1", False)):
+        known = Vocabulary(queue=frozenset(names.split()))
+        (site / "published/vocabularies/beta").write_bytes(vocabulary.encode(known))
+        lines = sub("--check", "-j", json.dumps(jdl))[1]
+
+        assert ("beta has no queue long: none goes there" in lines) is is_told
 
 
 @pytest.mark.parametrize(("type_", "free"), [("best-effort", 1), ("normal", 3)])

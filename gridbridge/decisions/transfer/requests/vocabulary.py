@@ -32,6 +32,18 @@ def understood(asked: Asked, known: Vocabulary, remote: str) -> Asked:
     )
 
 
+def lacking(
+    known: Vocabulary, *, pe: str = "", project: str = "", queue: str = ""
+) -> tuple[str, ...]:
+    """Return which of these a cluster does not offer, each after its kind; empty ones are none."""
+    asked = (
+        (f"parallel environment {pe}", not pe or _is_pe(pe, known)),
+        (f"project {project}", not project or _is_in(project, known.project)),
+        (f"queue {queue}", not queue or _is_in(queue, known.queue)),
+    )
+    return tuple(what for what, is_there in asked if not is_there)
+
+
 def _left_out(name: str, value: str, remote: str) -> str:
     return f"soft request {name}={value} left out: {remote} has no resource {name}"
 
