@@ -9,6 +9,7 @@ from gridbridge.cli import output
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
+from gridbridge.model.report import count
 from gridbridge.model.site.besteffort import BestEffortOrder
 from gridbridge.model.transfer.sections import MAX_SLOTS
 from gridbridge.services.site import balancer, besteffort, brokerage
@@ -197,7 +198,8 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
     planned = balancer.removal_steps if is_removed else balancer.balancer_steps
     found = planned(policy)
     if is_removed and (nodes := balancer.nodes_left()):
-        _warn(f"the last round saw {nodes} nodes of pools: nobody removes them any more")
+        whom = "it" if nodes == 1 else "them"
+        _warn(f"the last round saw {count(nodes, 'node')} of pools: nobody removes {whom} any more")
     if carry_out(found, policy, is_applied=is_applied):
         verify(planned(policy))
 

@@ -9,6 +9,7 @@ from gridbridge.cli.options import JSON
 from gridbridge.cli.plots import written
 from gridbridge.model.elastic.replayed import Outcome, ReplayRules, Terms
 from gridbridge.model.elastic.sections import Demand
+from gridbridge.model.report import count
 from gridbridge.services.elastic.simulation import compared as service
 from gridbridge.services.elastic.simulation.synthetic import Asked
 
@@ -236,7 +237,7 @@ def _show(found: list[service.Compared], is_json: bool) -> None:
 
 
 def _sentence(one: service.Compared) -> str:
-    told = [f"{len(one.workload.tasks)} tasks"]
+    told = [count(len(one.workload.tasks), "task")]
     told.extend(f"{count} {why.value}" for why, count in sorted(one.workload.left_out.items()))
     return f"{one.name}: {', '.join(told)}"
 

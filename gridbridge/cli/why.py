@@ -8,7 +8,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, clock
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.report import FIRST_EVENTS, Attempt, Explanation, printable
+from gridbridge.model.report import FIRST_EVENTS, Attempt, Explanation, count, printable
 from gridbridge.services.tools import campaign_why, reports
 from gridbridge.services.tools.campaign_why import Told
 from gridbridge.state.shown import plain
@@ -96,8 +96,8 @@ def show(alarm: str, tasks: tuple[Explanation, ...], now: datetime) -> None:
     """Print each attempt of each task as a paragraph, the newest last."""
     if alarm:
         output.line(f"{alarm}\n")
-    for count, task in enumerate(tasks):
-        if count:
+    for number, task in enumerate(tasks):
+        if number:
             output.line()
         _show_task(task, now)
 
@@ -105,8 +105,8 @@ def show(alarm: str, tasks: tuple[Explanation, ...], now: datetime) -> None:
 def _show_task(task: Explanation, now: datetime) -> None:
     if task.left_out:
         output.line(f"job {task.job}: {task.left_out} earlier transfers are not shown\n")
-    for count, attempt in enumerate(task.attempts):
-        if count:
+    for number, attempt in enumerate(task.attempts):
+        if number:
             output.line()
         _show(attempt, now)
 
@@ -118,7 +118,8 @@ def _show(attempt: Attempt, now: datetime) -> None:
         if text:
             output.line(f"  {title:<10} {text}")
     output.line()
-    for count, event in enumerate(attempt.events):
-        if attempt.left_out and count == FIRST_EVENTS:
-            output.line(f"  {'...':<10} {attempt.left_out} lines are not shown")
+    for number, event in enumerate(attempt.events):
+        if attempt.left_out and number == FIRST_EVENTS:
+            are = count(attempt.left_out, "line is", "lines are")
+            output.line(f"  {'...':<10} {are} not shown")
         output.line(f"  {clock(event.at, now):<10} {event.text}")

@@ -34,7 +34,7 @@ def sentence(one: Dataset) -> str:
     """Say how much there is of a dataset, and where."""
     where = f": {', '.join(sorted(one.whole))}" if one.whole else ""
     size = f"{count(one.files, 'file')}, {bytes_text(one.size_bytes)}"
-    return f"{one.name}: {size}, {len(one.whole)} of {one.wished} replicas whole{where}"
+    return f"{one.name}: {size}, {len(one.whole)} of {count(one.wished, 'replica')} whole{where}"
 
 
 def dropped(one: Outcome, storage: str) -> int:

@@ -52,8 +52,9 @@ def forecast(one: ShownCampaign) -> str:
 
 def errors(known: ShownErrors) -> str:
     """Say how good earlier forecasts were."""
+    whole = count(known.forecasts, "campaign")
     return (
-        f"earlier forecasts: {known.p90_held} of {known.forecasts} campaigns ended by their P90, "
+        f"earlier forecasts: {known.p90_held} of {whole} ended by their P90, "
         f"half of them missed the P50 by at most {known.median_error:.0%} of the time then left"
     )
 

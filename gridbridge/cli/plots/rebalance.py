@@ -9,6 +9,7 @@ from matplotlib.ticker import PercentFormatter
 
 from gridbridge.cli.plots import written
 from gridbridge.model.rebalance.loads import Load
+from gridbridge.model.report import count
 
 mpl.use("Agg")
 WIDTH_INCHES, HEIGHT_INCHES, DOTS = 10.0, 6.5, 110
@@ -48,7 +49,7 @@ def _panel(axes: Axes, hosts: Sequence[Load], what: str, before: Value, after: V
 
 def _name(axes: Axes, hosts: Sequence[Load]) -> None:
     if len(hosts) > MOST_NAMED:
-        axes.set_xlabel(f"{len(hosts)} hosts, by kind and name")
+        axes.set_xlabel(f"{count(len(hosts), 'host')}, by kind and name")
         return
     turned = 60 if len(hosts) > 10 else 0
     axes.set_xticks(range(len(hosts)), [one.host for one in hosts], rotation=turned)

@@ -9,6 +9,7 @@ from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN, clock
 from gridbridge.errors import NotSeen, StateError
 from gridbridge.model.elastic.explained import Explained, Overview
 from gridbridge.model.elastic.owned import Owned
+from gridbridge.model.report import count
 
 UNKNOWN = 1
 HEAD = ("node", "state", "since", "pool", "machine", "idle since", "why")
@@ -40,7 +41,9 @@ def status(is_json: bool) -> None:
     for pool, record in told.pools:
         if record.failures:
             at = clock(record.failed_at, now)
-            output.line(f"pool {pool}: {record.failures} nodes in a row failed, the last at {at}")
+            output.line(
+                f"pool {pool}: {count(record.failures, 'node')} in a row failed, the last at {at}"
+            )
     output.line(f"last round {clock(told.last_round, now)}, spent this month {told.spent:.2f}")
 
 

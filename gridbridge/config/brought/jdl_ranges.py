@@ -20,6 +20,7 @@ from gridbridge.config.brought.jdl_values import (
 )
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.rebalance.datasets import DATASET_NAME
+from gridbridge.model.report import count
 
 May = Callable[[Any], bool]
 
@@ -72,7 +73,8 @@ def out_of_range(jdl: Jdl) -> str:
             if not may_be(value := getattr(asked, field)):
                 return f"{cluster}.{field} = {value!a:.80}: out of range"
         if asked.nodes and asked.slots % asked.nodes:
-            return f"{cluster}.slots = {asked.slots}: not the same on each of {asked.nodes} nodes"
+            nodes = count(asked.nodes, "node")
+            return f"{cluster}.slots = {asked.slots}: not the same on each of {nodes}"
     return ""
 
 

@@ -7,11 +7,12 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count as counting
 from typing import BinaryIO
 
 from gridbridge.config.brought.jdl_values import NUL, UTF_8
 from gridbridge.errors import ConfigError, Mistyped
+from gridbridge.model.report import count
 
 LINE_BYTES = 65_536  # of one task's parameters
 FILE_BYTES = 256 << 20  # of all tasks' parameters
@@ -64,7 +65,8 @@ class TaskFile:
         except OSError as error:
             self.unread = (str(error.strerror), READABLE)
         if self.untold:
-            self.problems.append(f"{self.path}: {self.untold} more wrong lines after these")
+            more = count(self.untold, "more wrong line")
+            self.problems.append(f"{self.path}: {more} after these")
 
     def _bounded(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         """Give the lines with their numbers; a device may have no line's end either."""
@@ -73,7 +75,7 @@ class TaskFile:
             self.unread = NOT_PLAIN
             return
         left = FILE_BYTES
-        for number in count(1):
+        for number in counting(1):
             line = file.readline(left + 1)
             left -= len(line)
             if left < 0:

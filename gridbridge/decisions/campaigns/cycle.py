@@ -229,10 +229,10 @@ def sentences(plan: Plan) -> list[str]:
 
 def _of_ends(plan: Plan) -> list[str]:
     copies = sum(one.outcome is Outcome.COPY for one in plan.ended)
-    count = len(plan.ended) - copies
-    again = f", {len(plan.again)} of them run again" if plan.again else ""
-    told = [f"{count} tasks ended{again}" if count else ""]
-    told += [f"{copies} copies ended" if copies else ""]
+    tasks = len(plan.ended) - copies
+    again = f", {count(len(plan.again), 'of them runs', 'of them run')} again" if plan.again else ""
+    told = [f"{count(tasks, 'task')} ended{again}" if tasks else ""]
+    told += [f"{count(copies, 'copy', 'copies')} ended" if copies else ""]
     return told + [
         f"not wanted any more: {sum(map(len, one.places))} of campaign {one.array.campaign} at"
         f" {one.array.cluster}"

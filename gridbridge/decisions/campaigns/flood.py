@@ -72,7 +72,10 @@ def sentences(plan: Wiping) -> list[str]:
     told += map(contests.told, plan.ways)
     told += [f"moved: {_told(one)}, which {SAID[one.wiped_for]}" for one in plan.moved]
     told += [f"wiped again: {_told(one)}" for one in plan.repeated]
-    return told + [f"left alone: {_told(one)}, which run now" for one in plan.spared]
+    return told + [
+        f"left alone: {_told(one)}, which {'runs' if one.tasks == 1 else 'run'} now"
+        for one in plan.spared
+    ]
 
 
 def _told(one: Wipe) -> str:

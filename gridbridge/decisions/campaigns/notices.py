@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.notices import (
     Way,
 )
 from gridbridge.model.campaigns.sections import Notifications
-from gridbridge.model.report import printable
+from gridbridge.model.report import count, printable
 
 ROOT = 0
 MOST = 30  # lines of a message
@@ -52,7 +52,7 @@ def of_event(event: Event, campaign: Campaign | None) -> Happened | None:
 def of_campaign(one: Campaign, at: datetime, *, is_over: bool) -> Happened:
     """Return what is told of a campaign that is new, or has ended."""
     name = f"campaign {one.number} ({printable(one.jdl.name)[:60]})"
-    ended = f"{one.ended} of {one.tasks} tasks, {one.failed} of them failed"
+    ended = f"{one.ended} of {count(one.tasks, 'task')}, {one.failed} of them failed"
     return Happened(
         at=at,
         uid=one.uid,
@@ -61,7 +61,7 @@ def of_campaign(one: Campaign, at: datetime, *, is_over: bool) -> Happened:
         campaign=one.number,
         cluster="",
         tasks=one.ended if is_over else one.tasks,
-        text=f"{name} has ended: {ended}" if is_over else f"{name} has {one.tasks} tasks",
+        text=f"{name} has ended: {ended}" if is_over else f"{name} has {count(one.tasks, 'task')}",
     )
 
 

@@ -20,6 +20,7 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignState, cluster
 from gridbridge.model.campaigns.jdl import AtCluster, Type
 from gridbridge.model.campaigns.jobratio import Law, Prediction, Ratio, Terms
 from gridbridge.model.campaigns.plan import Room, Seen, Send, There
+from gridbridge.model.report import count
 
 Pair = tuple[int, str]  # a campaign and a cluster
 NONE = There(campaign=0, cluster="", waiting=0, listed=0)
@@ -63,8 +64,9 @@ def sentences(predicted: Iterable[Prediction]) -> list[str]:
     """Tell each ratio that changed, with the numbers that led to it."""
     return [
         f"campaign {one.campaign} at {one.cluster}: job ratio {one.terms.old:.3g} -> "
-        f"{one.ratio:.3g} ({one.law}: {one.terms.free} slots free, {one.terms.submitted} sent, "
-        f"{one.terms.running} run, {one.terms.waiting} wait, {one.terms.allowed} may)"
+        f"{one.ratio:.3g} ({one.law}: {count(one.terms.free, 'slot')} free, "
+        f"{one.terms.submitted} sent, {one.terms.running} run, {one.terms.waiting} wait, "
+        f"{one.terms.allowed} may)"
         for one in predicted
         if one.ratio != one.terms.old
     ]

@@ -11,6 +11,7 @@ from gridbridge.decisions.rebalance.jobs import is_uneven, plan_job
 from gridbridge.model.rebalance.moves import Advice, Rejected
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task, TaskState
+from gridbridge.model.report import count
 
 SERVED = (HostState.DEAD, HostState.DISK_FULL, HostState.DRAIN)  # in this order
 FIRST = (HostState.DEAD, HostState.DRAIN)  # until what can leave has left nothing is evened out
@@ -40,7 +41,7 @@ def plan(snapshot: Snapshot, rules: Rebalance) -> Advice:
             tried.append(plan_job(snapshot, job.name, rules, is_asked=False))
             if tried[-1].moves:
                 return gathered(tried)
-        counted = f"{len(_live(board))} hosts and {len(board.jobs)} jobs"
+        counted = f"{count(len(_live(board)), 'host')} and {count(len(board.jobs), 'job')}"
         words.append(f"{counted}: nothing is to be moved")
     return replace(gathered(tried), sentence="; ".join(filter(None, words)))
 
@@ -77,7 +78,7 @@ def why_later(snapshot: Snapshot) -> str:
     A host with a full disk holds nothing up: it may stay full for long.
     """
     if moving := sum(task.state is TaskState.MOVING for task in snapshot.tasks):
-        return f"{moving} tasks are moved already: nothing else is begun"
+        return f"{count(moving, 'task is', 'tasks are')} moved already: nothing else is begun"
     first = next((host for host in failed(snapshot) if _is_awaited(snapshot, host)), None)
     if first is None:
         return ""

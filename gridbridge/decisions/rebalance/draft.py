@@ -56,9 +56,11 @@ class Draft:
         """Say whether enough of a job leaves a host, or goes to one, in this round."""
         most = self.board.rules.tasks_per_host
         if self._taken[task.job, source] >= most:
-            return f"{most} of the job's copies leave {source} already"
+            leave = count(most, "of the job's copies leaves", "of the job's copies leave")
+            return f"{leave} {source} already"
         if self._given[task.job, target] >= most:
-            return f"{most} of the job's copies go to {target} already"
+            go = count(most, "of the job's copies goes", "of the job's copies go")
+            return f"{go} to {target} already"
         return ""
 
     def refuse(self, task: Task, target: str, reason: str) -> None:

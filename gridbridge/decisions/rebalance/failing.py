@@ -16,6 +16,7 @@ from gridbridge.decisions.rebalance.refusing import (
 from gridbridge.model.rebalance.moves import Advice, MoveKind
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task, TaskState
+from gridbridge.model.report import count
 
 
 def plan_fail(snapshot: Snapshot, name: str, rules: Rebalance) -> Advice:
@@ -50,9 +51,11 @@ def leave(draft: Draft, host: Host) -> str:
     moves = draft.moves[before:]
     left = len(tasks) - len({(move.job, move.number) for move in moves}) - lost
     words = [told(moves, "nothing is moved"), _room(board, host)]
-    words += [f"{under_way} are on their way already"] if under_way else []
+    words += (
+        [f"{count(under_way, 'is on its way', 'are on their way')} already"] if under_way else []
+    )
     words += [f"{lost} can't be saved"] if lost else []
-    words += [f"{left} are left"] if left > 0 else []
+    words += [count(left, "is left", "are left")] if left > 0 else []
     return f"{host.name} {_what(host, is_lost=is_lost, is_full=is_full)}: {'; '.join(words)}"
 
 

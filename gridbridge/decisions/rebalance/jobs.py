@@ -10,6 +10,7 @@ from gridbridge.decisions.rebalance.spreading import pull_one, push_one, ranked
 from gridbridge.model.rebalance.moves import Advice, MoveKind
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import Host, Job, Snapshot, Task, TaskState
+from gridbridge.model.report import count
 
 
 def plan_job(snapshot: Snapshot, name: str, rules: Rebalance, *, is_asked: bool = True) -> Advice:
@@ -21,7 +22,8 @@ def plan_job(snapshot: Snapshot, name: str, rules: Rebalance, *, is_asked: bool 
     job = board.jobs[name]
     draft = Draft(board, rules.tasks_per_round, rules.bytes_per_round)
     wrong = repair(draft, job)
-    left = f"{wrong} of its tasks lack copies, or have wrong ones, still" if wrong else ""
+    lack = count(wrong, "of its tasks lacks copies, or has", "of its tasks lack copies, or have")
+    left = f"{lack} wrong ones, still" if wrong else ""
     if draft.moves:
         words = (f"job {name} is repaired first: {told(draft.moves, '')}", left)
         return draft.advice("; ".join(filter(None, words)))

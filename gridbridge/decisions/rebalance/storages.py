@@ -28,6 +28,7 @@ from gridbridge.model.rebalance.snapshot import (
     TaskState,
 )
 from gridbridge.model.rebalance.storage import Measured
+from gridbridge.model.report import count
 
 KIND = "storage"
 ONLY = 1  # number of a dataset's one task
@@ -84,7 +85,7 @@ def plan(snapshot: Snapshot, rules: Rebalance) -> Advice:
     tried += [] if words[-1] else [even_hosts(board)]
     if tried[-1].moves:
         return gathered(tried)
-    counted = f"{len(board.live(KIND))} areas and {len(board.jobs)} datasets"
+    counted = f"{count(len(board.live(KIND)), 'area')} and {count(len(board.jobs), 'dataset')}"
     words.append(f"{counted}: nothing is to be carried")
     return replace(gathered(tried), sentence="; ".join(filter(None, words)))
 
@@ -123,7 +124,8 @@ def _waiting(snapshot: Snapshot) -> list[Task]:
 def _why_none(board: Board, moving: int) -> str:
     if not board.rules.level:
         return "level is 0: nothing is moved without being asked"
-    return f"{moving} datasets are carried already: nothing else is begun" if moving else ""
+    carried = count(moving, "dataset is", "datasets are")
+    return f"{carried} carried already: nothing else is begun" if moving else ""
 
 
 def _host(area: Measured, seen: Stored, rules: Rebalance) -> Host:

@@ -9,6 +9,7 @@ transfer queues live on one host, and a threshold would close a queue for jobs t
 from collections.abc import Iterable, Mapping
 from math import inf
 
+from gridbridge.model.report import count
 from gridbridge.model.site.brokerage import Offer, Renumbered
 from gridbridge.model.site.sections import QueueOrder
 
@@ -75,7 +76,7 @@ def restored(offers: Iterable[Offer], former: Mapping[str, int]) -> tuple[Renumb
 
 def why(offer: Offer, order: QueueOrder) -> str:
     """Say by what a queue has its place."""
-    heard = f"{offer.pending} waiting, {offer.free_slots} of {offer.slots} slots free"
+    heard = f"{offer.pending} waiting, {offer.free_slots} of {count(offer.slots, 'slot')} free"
     told = heard if offer.is_heard else f"{offer.cluster} has not answered lately"
     return f"cost {offer.cost:g}, {told}" if order is QueueOrder.COST else told
 

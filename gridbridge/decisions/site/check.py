@@ -8,6 +8,7 @@ from gridbridge.decisions.site.paths import UNSEEN
 from gridbridge.model.cluster import Kind
 from gridbridge.model.places import CONFIG, HOME, PYTHON
 from gridbridge.model.policy import Policy
+from gridbridge.model.report import count
 from gridbridge.model.site.host import CellFacts, HostFacts, KeyFacts, PollerFacts, StageFacts
 from gridbridge.model.site.setup import Edit, Finding, State, Verb
 from gridbridge.model.states import QueueFact, QueueState
@@ -164,7 +165,7 @@ def _oar_answer(name: str, cell: CellFacts) -> Finding:
     """Judge an OAR server's answer."""
     item = f"{name}: OAR server"
     if not cell.trouble:
-        found = f"answers on {cell.master}, {cell.slots} slots"
+        found = f"answers on {cell.master}, {count(cell.slots or 0, 'slot')}"
         return Finding(item=item, state=State.OK, found=found)
     login = cell.trouble.startswith(BY_SSH)
     hint = _hint(name, cell) if login else f"the server of [cluster.{name}], or its database"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from gridbridge.decisions.site import reload
 from gridbridge.model.places import METHODS, PYTHON
 from gridbridge.model.policy import Policy
+from gridbridge.model.report import count
 from gridbridge.model.site.host import CellFacts, PollerFacts
 from gridbridge.model.site.setup import Edit, Finding, State, Verb
 
@@ -38,7 +39,7 @@ def _poller(poller: PollerFacts, stale_s: float) -> Finding:
 def cluster_finding(name: str, cell: CellFacts) -> Finding:
     """Judge whether a cluster answers in its folder; one that was not made yet is made."""
     if not cell.trouble:
-        found = f"answers, {cell.slots} slots of its own"
+        found = f"answers, {count(cell.slots or 0, 'slot')} of its own"
         return Finding(item=f"{name}: cluster", state=State.OK, found=found)
     make = f"{PROGRAM} {cell.master} create --slots=4"
     return _broken(f"{name}: cluster", cell.trouble, "an answer", make)
@@ -46,13 +47,13 @@ def cluster_finding(name: str, cell: CellFacts) -> Finding:
 
 def _queue(name: str, slots: Mapping[str, int], policy: Policy) -> Finding:
     wanted = policy.queues[name]
-    found = f"{slots[name]} slots" if name in slots else "not there"
+    found = count(slots[name], "slot") if name in slots else "not there"
     if slots.get(name) == wanted.slots:
         return Finding(item=f"queue {name}", state=State.OK, found=found)
     options = f"--slots={wanted.slots} --remote={wanted.cluster}"
     options += f" --pending-limit={wanted.pending_limit}"
     make = f"{PROGRAM} {policy.clusters[policy.site.cluster].folder} queue {name} {options}"
-    return _broken(f"queue {name}", found, f"{wanted.slots} slots", make)
+    return _broken(f"queue {name}", found, count(wanted.slots, "slot"), make)
 
 
 def _broken(item: str, found: str, right: str, line: str) -> Finding:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from gridbridge.model.report import count
 from gridbridge.model.site.setup import Finding, State
 
 LATE = timedelta(minutes=5)  # cron starts a cycle each minute; a slow one takes a minute or two
@@ -19,7 +20,7 @@ def findings(going_on: int, brought: int, last: datetime | None, at: datetime) -
         return
     late = "never" if last is None else f"{int((at - last) / timedelta(minutes=1))} min ago"
     is_late = last is None or at - last > LATE
-    news = f" and {brought} files that nobody has taken yet" if brought else ""
+    news = f" and {count(brought, 'file')} that nobody has taken yet" if brought else ""
     yield Finding(
         item="campaigns",
         state=State.WARNING if is_late else State.OK,

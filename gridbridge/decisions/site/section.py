@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
+from gridbridge.model.report import count
 from gridbridge.model.settings import Moved
 from gridbridge.model.site.setup import Edit, Finding, State, Verb, Wanted
 from gridbridge.model.transfer.sections import TransferQueue
@@ -80,7 +81,7 @@ def removal(policy: Policy, wanted: Wanted) -> tuple[Edit, ...]:
 
 
 def _shown(queue: TransferQueue) -> str:
-    return f"{queue.slots} slots, pending_limit {queue.pending_limit}"
+    return f"{count(queue.slots, 'slot')}, pending_limit {queue.pending_limit}"
 
 
 def _changes(known: TransferQueue, right: TransferQueue) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from itertools import count
+from itertools import count as counting
 
 from gridbridge.config import admission
 from gridbridge.config.brought.jdl_ranges import out_of_range
@@ -24,6 +24,7 @@ from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.campaigns.request import Verb
 from gridbridge.model.campaigns.sections import Notifications, Runner
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
+from gridbridge.model.report import count
 from gridbridge.services.campaigns.nikita.watch import Watch
 from gridbridge.services.campaigns.parts.intake import ANOTHER, PartIntake
 from gridbridge.services.campaigns.requests import Begin, Do, Requests, answer, untold
@@ -222,7 +223,7 @@ class Intake:
     def _free_number(self) -> int:
         """Return a number that no campaign has had, also if our state file is an older one."""
         after = max(self._campaigns.last_number(), self._given.highest()) + 1
-        free = (n for n in count(after) if not campaign_files.is_number_taken(n, self._folder))
+        free = (n for n in counting(after) if not campaign_files.is_number_taken(n, self._folder))
         return next(free)
 
     def _refuse(self, token: str, problem: str) -> None:
@@ -235,11 +236,12 @@ class Intake:
 
     def _too_much(self, found: NewFile) -> str:
         """Say that a person would have too many campaign files here, or too large ones."""
-        count, size = campaign_files.held(found.uid, self._folder)
+        held, size = campaign_files.held(found.uid, self._folder)
         most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
-        if count < most and size + found.size <= most_mb * MB:
+        if held < most and size + found.size <= most_mb * MB:
             return ""
-        would = f"you would have {count + 1} campaign files of {(size + found.size) / MB:.1f} MB"
+        brought = count(held + 1, "campaign file")
+        would = f"you would have {brought} of {(size + found.size) / MB:.1f} MB"
         purge = "griddel --purge removes those of ended campaigns"
         return f"{would} here; at most {most} of {most_mb} MB: {purge}"
 

@@ -26,6 +26,7 @@ from gridbridge.model.rebalance.datasets import (
     sums_text,
 )
 from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.report import count
 from gridbridge.state.rebalance.datasets import Records
 
 NOT_CONFIGURED = "gridbridge.toml has no such area any more"
@@ -77,7 +78,9 @@ class Datasets:
         """
         _require_name(name)
         if not 0 < wished <= MOST_REPLICAS:
-            raise GridbridgeError(f"{wished} replicas; 1 to {MOST_REPLICAS} would be right")
+            raise GridbridgeError(
+                f"{count(wished, 'replica')}; 1 to {MOST_REPLICAS} would be right"
+            )
         self._require_areas()
         with self._records.alone(name):
             if self._records.has(name):
@@ -152,7 +155,8 @@ class Datasets:
             filled = self._fill(self._looked(dataset, sums), sums, leaving=storage)
             elsewhere = set(filled.dataset.whole) - {storage}
             if len(elsewhere) < dataset.wished:
-                why = f"{len(elsewhere)} of {dataset.wished} replicas are whole elsewhere: it stays"
+                are = count(dataset.wished, "replica is", "replicas are")
+                why = f"{len(elsewhere)} of {are} whole elsewhere: it stays"
                 others = (one for one in filled.refused if one.what != storage)
                 refused = (Refused(what=storage, reason=why), *others)
                 return Outcome(dataset=filled.dataset, refused=refused, is_done=False)

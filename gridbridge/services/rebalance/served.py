@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import Dataset, Done, Refused
+from gridbridge.model.report import count
 from gridbridge.services.rebalance.datasets import Datasets, Outcome
 
 MOST_A_DAY = 50  # acts about a dataset
@@ -38,7 +39,8 @@ class Served(Datasets):
                 return Outcome(dataset=dataset, is_done=True)
             others = len(set(dataset.whole) - {leaving})
             if to in dataset.whole or others >= dataset.wished:
-                why = f"{others} of {dataset.wished} replicas are whole: it is not needed"
+                are = count(dataset.wished, "replica is", "replicas are")
+                why = f"{others} of {are} whole: it is not needed"
                 dataset = self._swept(dataset, is_met=others >= dataset.wished)
                 refused = (Refused(what=to, reason=why),)
                 return Outcome(dataset=dataset, refused=refused, is_done=False)
@@ -56,7 +58,8 @@ class Served(Datasets):
             elsewhere = len(set(dataset.whole) - {storage})
             refused: tuple[Refused, ...]
             if elsewhere < dataset.wished:
-                why = f"{elsewhere} of {dataset.wished} replicas are whole elsewhere: it stays"
+                are = count(dataset.wished, "replica is", "replicas are")
+                why = f"{elsewhere} of {are} whole elsewhere: it stays"
                 refused = (Refused(what=storage, reason=why),)
             else:
                 dataset, refused = self._dropped(dataset, storage, is_lost=False)

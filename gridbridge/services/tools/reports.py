@@ -17,7 +17,7 @@ from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.ids import parse_local, parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.report import Explanation, Report, TransferReport, printable
+from gridbridge.model.report import Explanation, Report, TransferReport, count, printable
 from gridbridge.model.shown import Shown, ShownHistory, ShownTask, ShownTransfer
 from gridbridge.services.tools import configured
 from gridbridge.shell import host
@@ -62,7 +62,8 @@ def why(
     every = of_its_owner(files.read_job(folder, job), partial(owners_at_home, number, path))
     tasks = every[:MOST_TASKS]
     more = len(every) - len(tasks)
-    left_out = f"{more} more tasks of job {job} are not told: name one, {job}.TASK" if more else ""
+    are = count(more, f"more task of job {job} is", f"more tasks of job {job} are")
+    left_out = f"{are} not told: name one, {job}.TASK" if more else ""
     alarm = "; ".join(part for part in (_alarm(shown, now, folder, path), left_out) if part)
     if not tasks:
         raise UnknownJob("; ".join(part for part in (_unknown(job, shown, now), alarm) if part))

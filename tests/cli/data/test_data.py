@@ -122,7 +122,7 @@ def test_a_dataset_that_is_busy_or_wrong_is_told_and_others_are_drained(shell: S
 
     assert (1, "") == (status, err)
     assert f"not also: {shell.folder}/records/also.json: no record of a dataset" in out
-    assert "ref: 1 file, 4 B, 1 of 1 replicas whole: one\n" in out
+    assert "ref: 1 file, 4 B, 1 of 1 replica whole: one\n" in out
 
 
 @pytest.mark.parametrize("words", [("add", "ref", "ref.fa"), ("replicate", "ref")])

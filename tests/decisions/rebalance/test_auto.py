@@ -69,7 +69,7 @@ def test_a_round_that_moves_nothing_says_why_each_host_and_job_could_not() -> No
 
     advice = plan(seen, RULES)
 
-    assert ("2 hosts and 1 jobs: nothing is to be moved", ()) == (advice.sentence, advice.moves)
+    assert ("2 hosts and 1 job: nothing is to be moved", ()) == (advice.sentence, advice.moves)
     assert {"its owner wants it to stay"} == set(reasons(advice).values())
 
 
@@ -87,7 +87,7 @@ def _seen(state: HostState, task: Task) -> Snapshot:
         (_seen(HostState.DEAD, replace(WAITS, size_bytes=0)), "b is dead: "),
         (_seen(HostState.DEAD, WAITS), ""),
         (_seen(HostState.DISK_FULL, WAITS), ""),
-        (_seen(HostState.ALIVE, replace(WAITS, state=TaskState.MOVING)), "1 tasks are moved"),
+        (_seen(HostState.ALIVE, replace(WAITS, state=TaskState.MOVING)), "1 task is moved"),
     ],
     ids=["none", "drained", "replica", "runs", "dead", "lost", "full", "moving"],
 )

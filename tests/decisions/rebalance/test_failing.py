@@ -121,7 +121,7 @@ def test_a_round_begins_nothing_while_tasks_move_or_at_level_0() -> None:
     places = [host(name) for name in "abc"]
 
     assert (
-        "1 tasks are moved already: nothing else is begun"
+        "1 task is moved already: nothing else is begun"
         == plan(snapshot(places, moving), RULES).sentence
     )
     off = replace(RULES, level=0)

@@ -79,7 +79,7 @@ def test_what_still_lacks_after_a_repair_is_told() -> None:
     advice = plan_job(snapshot(ABC, [TASK, more], [job(replicas=1)]), "one", RULES)
 
     assert [("replica", 1, "a", "b")] == steps(advice)
-    assert "1 of its tasks lack copies, or have wrong ones, still" in advice.sentence
+    assert "1 of its tasks lacks copies, or has wrong ones, still" in advice.sentence
 
 
 @pytest.mark.parametrize(("room", "goes_to"), [(None, "c"), (9, "b")])

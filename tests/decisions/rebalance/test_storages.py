@@ -181,7 +181,7 @@ def test_what_is_carried_is_left_alone_and_no_disk_is_evened_out_meanwhile() -> 
     planned = advice(seen)
 
     assert planned.moves == ()
-    assert "1 datasets are carried already: nothing else is begun" in planned.sentence
+    assert "1 dataset is carried already: nothing else is begun" in planned.sentence
 
 
 def test_what_people_work_on_is_left_alone_and_holds_up_nothing_else() -> None:

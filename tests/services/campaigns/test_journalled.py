@@ -58,7 +58,7 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
     entry = journalled.entry(seen, plan, NOON)
 
     assert entry
-    assert entry.sentence == "1 tasks ended, 1 of them run again; sent: 3 of campaign 1 to beta"
+    assert entry.sentence == "1 task ended, 1 of them runs again; sent: 3 of campaign 1 to beta"
     kept = json.loads(json.dumps(entry.inputs))
     assert journalled.again(kept) == rules.sentences(plan) == kept["actions"]
 

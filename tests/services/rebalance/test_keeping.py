@@ -414,7 +414,7 @@ def test_a_dataset_on_which_a_command_works_is_left_alone(desk: Desk) -> None:
         planned, _ = desk.round()
 
     assert planned.advice.moves == ()
-    assert "1 datasets: nothing is to be carried" in planned.advice.sentence
+    assert "1 dataset: nothing is to be carried" in planned.advice.sentence
 
 
 def test_what_somebody_answers_that_is_no_dataset_is_left_out(

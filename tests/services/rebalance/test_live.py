@@ -410,7 +410,7 @@ def test_a_task_on_its_way_counts_wherever_it_is(
 
     planned, _ = sent_site.rebalance(Asked(what="host", name="gamma"))
 
-    assert planned.advice.sentence == "1 tasks are moved already: nothing else is begun"
+    assert planned.advice.sentence == "1 task is moved already: nothing else is begun"
 
 
 def test_one_that_starts_between_plan_and_act_is_dropped_and_told(sent_site: SentSite) -> None:

@@ -79,7 +79,7 @@ def test_what_was_brought_and_not_taken_is_told(tmp_path: Path, look: Look) -> N
     assert look() == [
         (
             State.WARNING,
-            "0 that go on and 1 files that nobody has taken yet, last cycle of gridbridge-runner:"
+            "0 that go on and 1 file that nobody has taken yet, last cycle of gridbridge-runner:"
             " never",
         )
     ]

@@ -134,7 +134,7 @@ def test_its_owner_is_told_the_replicas_and_what_was_done(
     out = capsys.readouterr().out
 
     assert not ended.value.code
-    assert "1 of 1 replicas whole" in out.splitlines()[0]
+    assert "1 of 1 replica whole" in out.splitlines()[0]
     assert "the service carried it to beta-disk instead of alpha-disk\n" in out
     assert "the service carried it to gamma-disk: not done, it is read-only\n" in out
     assert "the service removed it from gamma-disk\n" in out
@@ -149,7 +149,7 @@ def test_a_dataset_whose_name_begins_with_a_digit_is_told(
         main.main()
 
     assert not ended.value.code
-    assert "1 of 1 replicas whole" in capsys.readouterr().out
+    assert "1 of 1 replica whole" in capsys.readouterr().out
 
 
 def test_a_dataset_that_nobody_knows_is_told(

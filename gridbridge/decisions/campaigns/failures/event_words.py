@@ -3,6 +3,7 @@
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.places import LEDGER
+from gridbridge.model.report import count
 
 WORDS = {
     Code.GET_JOBS: "{cluster} does not tell how it is{why}",
@@ -24,7 +25,7 @@ WORDS = {
         "{cluster} can not start its tasks (is exec_directory there, with room, and yours?), or its"
         " prologue failed there"
     ),
-    Code.BLACKLIST: "its last {tasks} tasks at {cluster} failed by themselves{host}",
+    Code.BLACKLIST: "its last {those} at {cluster} failed {alone}{host}",
     Code.SINK: "its {tasks} successes at {cluster} are much too short to be true",
     Code.NO_CLUSTER: (
         "tasks of it wait that may go nowhere: each of its clusters is closed to it, drained or too"
@@ -33,8 +34,8 @@ WORDS = {
     Code.FILE_REFUSED: "nothing more of it is submitted{why}",
     Code.RESTORED: "the state file was an older one{then}",
     Code.DISPUTED: (
-        "the records of {tasks} tasks at {cluster} tell several ends, and none is believed:"
-        " gridevents -e {number} -r runs them again"
+        "the records of {those} at {cluster} tell several ends, and none is believed:"
+        " gridevents -e {number} -r runs {them} again"
     ),
     Code.EXIT_ERROR: "{those} failed at {cluster}{status}",
     Code.WALLTIME: "{those} ran longer than the walltime at {cluster}",
@@ -65,8 +66,10 @@ def text(event: Event, state: CampaignState | None = None) -> str:
         number=event.number or "ID",
         cluster=event.cluster,
         tasks=event.tasks,
-        those="1 task" if is_one else f"{event.tasks} tasks",
+        those=count(event.tasks, "task"),
         were="was" if is_one else "were",
+        them="it" if is_one else "them",
+        alone="by itself" if is_one else "by themselves",
         status=status,
         host=f", all of them on {event.host}" if event.host else "",
         why=f": {event.why}" if event.why else "",

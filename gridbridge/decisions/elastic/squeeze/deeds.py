@@ -10,6 +10,7 @@ from gridbridge.model.elastic.standby import (
     Marks,
     Rest,
 )
+from gridbridge.model.report import count
 
 
 def deeds(found: Rest, marks: Marks | None = None) -> tuple[Deed, ...]:
@@ -34,7 +35,7 @@ def deeds(found: Rest, marks: Marks | None = None) -> tuple[Deed, ...]:
 def sentence(found: Rest) -> str:
     """Say it with the numbers that led to it."""
     room = (
-        f"{found.reserve} standard requests could start on {found.working} hosts"
+        f"{count(found.reserve, 'standard request')} could start on {count(found.working, 'host')}"
         f" (at least {found.least:g} for each; {found.target:g} when some rest)"
     )
     again = f"{', '.join(found.on)} {'have' if len(found.on) > 1 else 'has'} to work again"

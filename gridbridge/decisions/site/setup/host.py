@@ -6,9 +6,11 @@ An execd that had no configuration of its own when it started never notices that
 """
 
 import shlex
-from itertools import chain, count
+from itertools import chain
+from itertools import count as counting
 
 from gridbridge.model.places import METHODS
+from gridbridge.model.report import count
 from gridbridge.model.site.host import PollerFacts
 from gridbridge.model.site.setup import (
     Daemon,
@@ -98,7 +100,7 @@ def _gid_range(situation: SetupSituation) -> Finding:
     if free >= slots + SPARE_GROUPS:
         return Finding(item=item, state=State.OK, found=f"{found}, {free} free")
     right = wider_range(found, slots + SPARE_GROUPS, situation.gids)
-    few = f"{found}, {free} free for {slots} slots of all queues here"
+    few = f"{found}, {free} free for {count(slots, 'slot')} of all queues here"
     return _setting(situation, item, "gid_range", few, right)
 
 
@@ -117,7 +119,7 @@ def wider_range(found: str, needed: int, used: frozenset[int]) -> str:
     present = _gids(found)
     starts = [min(present)] if present else []
     taken = used | {NOGROUP}
-    blocks = (range(first, first + needed) for first in chain(starts, count(FIRST_GID, 100)))
+    blocks = (range(first, first + needed) for first in chain(starts, counting(FIRST_GID, 100)))
     free = next(block for block in blocks if not any(gid in block for gid in taken))
     return f"{free[0]}-{free[-1]}"
 

@@ -6,6 +6,7 @@ from gridbridge.decisions.site.reload import AWAIT
 from gridbridge.decisions.site.setup.people import list_findings
 from gridbridge.decisions.site.setup.requests import promised, request_findings
 from gridbridge.model.places import METHODS
+from gridbridge.model.report import count
 from gridbridge.model.site.setup import (
     Edit,
     Finding,
@@ -117,7 +118,7 @@ def _missing(situation: SetupSituation, right: Mapping[str, str]) -> Finding:
     }
     text = "\n".join(f"{name} {value}" for name, value in values.items())
     edit = Edit(verb=Verb.ADD_QUEUE, cell=wanted.home, name=wanted.queue, value=text)
-    right_words = f"{wanted.slots} slots on {wanted.host}, closed by {thresholds(wanted)}"
+    right_words = f"{count(wanted.slots, 'slot')} on {wanted.host}, closed by {thresholds(wanted)}"
     return Finding(
         item=f"queue {wanted.queue}",
         state=State.BROKEN,

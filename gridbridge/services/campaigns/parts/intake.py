@@ -7,6 +7,7 @@ from gridbridge.config.brought.jdl_values import MOST_TASKS
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Part
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.places import CAMPAIGNS
+from gridbridge.model.report import count
 from gridbridge.shell import files
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_files import NewFile
@@ -97,7 +98,7 @@ class PartIntake:
         if campaign.jdl.type is Type.TEST:
             return f"{name} is a test, which sends one task to each cluster"
         if not found.tasks or campaign.tasks + found.tasks > MOST_TASKS:
-            return f"{name} has {campaign.tasks} tasks; 1 to {MOST_TASKS} in all"
+            return f"{name} has {count(campaign.tasks, 'task')}; 1 to {MOST_TASKS} in all"
         if self._parts.last(campaign.number) >= MOST_PARTS:
             return f"{name} was added to {MOST_PARTS} times; submit the rest as another one"
         return self._judge(found, campaign)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.jdl import DatasetWish
 from gridbridge.model.places import CAMPAIGNS, CONFIG
+from gridbridge.model.report import count
 from gridbridge.services.rebalance import storing
 from gridbridge.services.rebalance.served import Served
 from gridbridge.services.tools import configured
@@ -55,7 +56,8 @@ def _is_there(served: Served, name: str, wish: DatasetWish) -> bool:
     dataset, _ = found
     if (dataset.path, dataset.wished) != (wish.path, wish.replicas):
         raise GridbridgeError(
-            f"{name}: you have such a dataset of {dataset.path} with {dataset.wished} replicas;"
+            f"{name}: you have such a dataset of {dataset.path} with"
+            f" {count(dataset.wished, 'replica')};"
             f" another name would be right, or gridbridge data drop {name} first"
         )
     return True

@@ -141,7 +141,7 @@ def test_a_loser_is_ended_again_until_it_has_ended() -> None:
     assert [one.array.number for one in again.losers] == [1]
     assert (again.finished, last.finished, last.losers) == ((), (), ())
     assert [one.outcome for one in last.ended] == [COPY]
-    assert cycle.sentences(last) == ["1 copies ended"]
+    assert cycle.sentences(last) == ["1 copy ended"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,53 @@
+"""What cycles and rounds say of one thing is said of one: 1 task, 2 tasks."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from gridbridge.decisions.campaigns.cycle import sentences
+from gridbridge.decisions.campaigns.failures.event_words import text
+from gridbridge.model.campaigns.campaign import Attempt, Outcome
+from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.plan import Again, Plan
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def ended(task: int, outcome: Outcome) -> Attempt:
+    """Return an attempt that has ended."""
+    return Attempt(campaign=1, task=task, attempt=1, array=1, place=task + 1, outcome=outcome)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "told"),
+    [
+        (1, ["1 task ended, 1 of them runs again", "1 copy ended"]),
+        (2, ["2 tasks ended, 2 of them run again", "2 copies ended"]),
+    ],
+)
+def test_a_cycle_counts_what_ended(tasks: int, told: list[str]) -> None:
+    lost = tuple(ended(task, Outcome.SITE_FAULT) for task in range(tasks))
+    copies = tuple(ended(task, Outcome.COPY) for task in range(tasks))
+    again = tuple(Again(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in lost)
+
+    assert sentences(Plan(ended=(*lost, *copies), again=again)) == told
+
+
+@pytest.mark.parametrize(
+    ("tasks", "told"),
+    [
+        (1, "its last 1 task at beta failed by itself"),
+        (2, "its last 2 tasks at beta failed by themselves"),
+    ],
+)
+def test_an_event_counts_its_tasks(tasks: int, told: str) -> None:
+    event = Event(
+        kind=Kind.CAMPAIGN,
+        code=Code.BLACKLIST,
+        cluster="beta",
+        tasks=tasks,
+        opened_at=NOON,
+        last_at=NOON,
+    )
+
+    assert text(event) == told
