@@ -1,12 +1,12 @@
 """What people ask about the messages that they get: each about their own alone."""
 
-import pwd
 from collections.abc import Mapping
 
 from gridbridge.decisions.campaigns.notices import may_be_told
 from gridbridge.model.campaigns.notices import IDENTITIES, Severity, Subscription, Way
 from gridbridge.model.campaigns.request import Answer, Asked, Verb
 from gridbridge.model.campaigns.sections import Notifications
+from gridbridge.shell import trust
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
 from gridbridge.state.database import Database
@@ -73,7 +73,7 @@ class Subscribing:
         now = self._clock.now()
         return Subscription(
             uid=asked.uid,
-            owner=_name(asked.uid),
+            owner=trust.name_of(asked.uid),
             way=way,
             identity=asked.identity,
             severity=severity,
@@ -85,10 +85,3 @@ class Subscribing:
 
 def _plain(one: Subscription) -> dict[str, str]:
     return {"way": one.way, "identity": one.identity, "severity": one.severity}
-
-
-def _name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)

@@ -1,7 +1,6 @@
 """Takes the spool's messages into the ledger; content and file owner decide about each."""
 
 import logging
-import pwd
 from collections.abc import Iterable, Mapping
 
 from gridbridge.apply.transfer.verdicts import Verdicts
@@ -21,6 +20,7 @@ from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.transfer.mail.questions import Questions
 from gridbridge.services.transfer.mail.unproved import Unproved
 from gridbridge.services.transfer.unheard import UnheardEnds
+from gridbridge.shell import trust
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import Quota
 from gridbridge.state.inbox import Inbox
@@ -170,7 +170,7 @@ class Mail:
             home=self._home,
             routes=frozenset(self._routes | ({(known.queue, known.remote)} if known else set())),
             uid=spooled.uid,
-            owner=_login(spooled.uid),
+            owner=trust.name_of(spooled.uid),
             record=spooled.path,
             now=self._clock.now(),
         )
@@ -227,10 +227,3 @@ def _series(spooled: SpooledMessage) -> tuple[str, ...]:
 def _rank(kind: str) -> int:
     """Order messages that came together; other hosts' clocks can't be compared."""
     return KIND_ORDER.index(kind) if kind in KIND_ORDER else len(KIND_ORDER)
-
-
-def _login(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
