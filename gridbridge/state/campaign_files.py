@@ -24,7 +24,7 @@ from gridbridge.model.places import CAMPAIGNS, PUBLISHED, TAKEN_REQUEST, WISH
 from gridbridge.shell import files
 from gridbridge.state import campaign_picking as picked
 from gridbridge.state import publishing
-from gridbridge.state.campaign_brought import MAX_FIRST_BYTES, first_line
+from gridbridge.state.verified_campaign import MAX_FIRST_BYTES, first_line
 
 NEW, BEGUN = "new.", f"{picked.BEGUN}/in."
 ASKED, TAKEN = "ask.", TAKEN_REQUEST

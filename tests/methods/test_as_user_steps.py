@@ -17,8 +17,8 @@ from gridbridge.methods.owner import Refused
 from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.model.request import JobSpec
 from gridbridge.model.route import Cell, OarServer
-from gridbridge.state.campaign_brought import Brought
 from gridbridge.state.ledger import Ledger
+from gridbridge.state.verified_campaign import VerifiedCampaign
 
 AT: dict[str, Any] = {"exec_file": "run", "slots": 8, "environment": "mpi", "walltime_s": 60}
 PROPERTIES = {"properties": "mem>=2,arch=lx-*,a=1;b=2"}
@@ -45,7 +45,7 @@ def read(
         is_of_copies=is_of_copies,
     )
     with Ledger(12, str(folder / "ledger")) as ledger:
-        found = Content(cast("Order", order), Brought(12, str(folder)), ledger)
+        found = Content(cast("Order", order), VerifiedCampaign(12, str(folder)), ledger)
         pairs = zip(arrays, found.tasks, strict=True)
         return tuple(found.spec(array, each, "alice") for array, each in pairs)
 

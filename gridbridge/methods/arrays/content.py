@@ -12,7 +12,7 @@ from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.model.campaigns.numbers import read_attempts
 from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.request import JobSpec, Request
-from gridbridge.state.campaign_brought import Brought
+from gridbridge.state.verified_campaign import VerifiedCampaign
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
 LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
@@ -31,7 +31,7 @@ Header = dict[str, object]
 class Content:
     """What the file says of one cluster, and of the tasks of each array."""
 
-    def __init__(self, order: Order, brought: Brought, ledger: "Ledger") -> None:
+    def __init__(self, order: Order, brought: VerifiedCampaign, ledger: "Ledger") -> None:
         """Read it; Refused for what is no such file, NotACopy where nothing may be copied."""
         try:
             header = json.loads(brought.header())
@@ -90,7 +90,7 @@ class Content:
 
 
 def _tasks(
-    order: Order, brought: Brought, ledger: "Ledger", steps: Steps
+    order: Order, brought: VerifiedCampaign, ledger: "Ledger", steps: Steps
 ) -> tuple[tuple[Task, ...], ...]:
     """Return the tasks of each array; which copy one is follows from the ledger."""
     asked = tuple(map(read_attempts, order.tasks))

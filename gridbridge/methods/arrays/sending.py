@@ -16,8 +16,8 @@ from gridbridge.methods.arrays.order import Order, is_number
 from gridbridge.methods.arrays.worker import Gone, Worker
 from gridbridge.methods.owner import NoOwner
 from gridbridge.model.campaigns.names import ArrayId
-from gridbridge.state.campaign_brought import Brought
 from gridbridge.state.ledger import Ledger
+from gridbridge.state.verified_campaign import VerifiedCampaign
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def send(order: Order, ledger: Ledger) -> "Iterator[str]":
 
 
 def _read(order: Order, ledger: Ledger) -> Content:
-    brought = Brought(order.campaign)
+    brought = VerifiedCampaign(order.campaign)
     owner.require_person(order.config, brought.file, brought.uid)
     brought.note(ledger)
     return Content(order, brought, ledger)

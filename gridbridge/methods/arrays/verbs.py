@@ -94,11 +94,11 @@ def _claims_file(campaign: int, ledger: Ledger, folder: str) -> bool:
 
     False where root would submit nothing of it anyway: nobody brought it, or under another number.
     """
-    from gridbridge.state.campaign_brought import Brought  # the others do without it
+    from gridbridge.state.verified_campaign import VerifiedCampaign  # the others do without it
 
     if os.path.isdir(folder) and not os.path.lexists(f"{folder}/{file_of(campaign)}"):
         return False
-    brought = Brought(campaign, folder)
+    brought = VerifiedCampaign(campaign, folder)
     try:
         owner.require_person(read_config(), brought.file, brought.uid)
         return brought.claim(ledger)

@@ -32,12 +32,12 @@ from gridbridge.services.campaigns.requests import Requests
 from gridbridge.services.campaigns.runner import TAKING_S, take_all
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
-from gridbridge.state.campaign_brought import MAX_FIRST_BYTES
 from gridbridge.state.campaign_given import Given
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.marks import Marks
+from gridbridge.state.verified_campaign import MAX_FIRST_BYTES
 from tests.services.campaigns.intake_site import SWEEP, Site
 
 TOKEN = "0123456789abcdef" * 2

@@ -12,10 +12,10 @@ from gridbridge.errors import NotAsBrought, NotRead
 from gridbridge.methods.owner import status_of
 from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE
 from gridbridge.model.places import NOT_NOW
-from gridbridge.state import campaign_brought, campaign_files
-from gridbridge.state.campaign_brought import MAX_FIRST_BYTES, Brought
+from gridbridge.state import campaign_files, verified_campaign
 from gridbridge.state.campaign_given import NAME, Given
 from gridbridge.state.ledger import Ledger
+from gridbridge.state.verified_campaign import MAX_FIRST_BYTES, VerifiedCampaign
 
 
 class Files:
@@ -35,7 +35,7 @@ class Files:
 
     def lines(self, *tasks: int) -> dict[int, bytes]:
         """Return the lines of tasks, as root would read them for one array."""
-        brought = Brought(12, str(self.folder))
+        brought = VerifiedCampaign(12, str(self.folder))
         brought.note(self.ledger)
         return brought.lines(set(tasks), self.ledger)
 
@@ -149,7 +149,7 @@ def test_lines_beside_those_wanted_cost_nothing() -> None:
     """A file of short lines would take root twenty times its size."""
     whole = b"{}\n" + b"a\n" * 300_000 + b"b\nno line"
     tracemalloc.start()
-    found = campaign_brought._lines(whole, [3, 300_000, 300_001])
+    found = verified_campaign._lines(whole, [3, 300_000, 300_001])
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -162,7 +162,7 @@ def test_a_first_line_without_end_is_not_read(files: Files) -> None:
     files.put("c.12", "x" * MAX_FIRST_BYTES, "a")
 
     with pytest.raises(ValueError, match="no first line of at most"):
-        Brought(12, str(files.folder)).header()
+        VerifiedCampaign(12, str(files.folder)).header()
 
 
 def test_one_file_is_one_part(files: Files) -> None:
@@ -183,10 +183,10 @@ def test_one_file_is_one_campaign(tmp_path: Path, files: Files) -> None:
 
     with Ledger(5000, str(tmp_path / "ledger")) as ledger:
         with pytest.raises(NotAsBrought, match=r"c\.5000: the file is that of c\.12"):
-            Brought(5000, str(files.folder)).note(ledger)
+            VerifiedCampaign(5000, str(files.folder)).note(ledger)
         assert ledger.uid == 0
     with Ledger(13, str(tmp_path / "ledger")) as ledger:
-        Brought(13, str(files.folder)).note(ledger)
+        VerifiedCampaign(13, str(files.folder)).note(ledger)
     os.rename(files.folder / "c.5000", files.folder / "c.12")
     assert files.lines(0) == {0: b"a"}
 
@@ -208,7 +208,7 @@ def test_two_files_of_an_older_release_may_be_alike(tmp_path: Path, files: Files
     files.put("c.13", {"name": "sweep"}, "a", "b")
 
     with Ledger(13, str(tmp_path / "ledger")) as ledger:
-        Brought(13, str(files.folder)).note(ledger)
+        VerifiedCampaign(13, str(files.folder)).note(ledger)
         assert ledger.uid == os.getuid()
 
 

@@ -26,7 +26,7 @@ MAX_BYTES = 512 << 20
 MAX_FIRST_BYTES = 4 << 20  # a script of 60,000 bytes for each of many clusters
 
 
-class Brought:
+class VerifiedCampaign:
     """The files of one campaign; each is read when it is needed."""
 
     def __init__(self, campaign: int, folder: str = CAMPAIGNS) -> None:
