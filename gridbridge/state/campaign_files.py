@@ -22,7 +22,7 @@ from gridbridge.model.campaigns.names import ADDS_TO, file_of
 from gridbridge.model.campaigns.request import Asked, Verb
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED, TAKEN_REQUEST, WISH
 from gridbridge.shell import files
-from gridbridge.state import campaign_picking as picked
+from gridbridge.state import campaign_inbox as picked
 from gridbridge.state import publishing
 from gridbridge.state.verified_campaign import MAX_FIRST_BYTES, first_line
 

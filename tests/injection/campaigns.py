@@ -35,7 +35,7 @@ from gridbridge.services.campaigns.nikita.service import Daemon
 from gridbridge.services.campaigns.runner import Runner
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import Completed
-from gridbridge.state import campaign_files, campaign_given, campaign_picking
+from gridbridge.state import campaign_files, campaign_given, campaign_inbox
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaigns import Campaigns
@@ -53,7 +53,7 @@ HANGS = sandbox.CELLS / "hangs"
 PACKAGE = Path(gridbridge.__file__).parent
 RUNNERS = (
     *("services/campaigns/", "apply/campaigns/", "state/database/camp"),
-    *("state/campaign_files", "state/campaign_given", "state/campaign_picking"),
+    *("state/campaign_files", "state/campaign_given", "state/campaign_inbox"),
 )
 NIKITAS = (
     *("services/campaigns/nikita/", "services/campaigns/requests", "apply/campaigns/"),
@@ -226,7 +226,7 @@ def hers(name: str) -> None:
     folder.mkdir(exist_ok=True)
     folder.chmod(0o770)
     os.chown(folder, ALICE, -1)
-    brought = Path(campaign_picking.mine(CAMPAIGNS), name).rename(folder / name)
+    brought = Path(campaign_inbox.mine(CAMPAIGNS), name).rename(folder / name)
     os.chown(brought, ALICE, -1)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.state import campaign_files, campaign_picking
+from gridbridge.state import campaign_files, campaign_inbox
 from gridbridge.state.campaign_files import NewFile
-from gridbridge.state.campaign_picking import A_FOLDER, A_PERSON, A_SCAN
+from gridbridge.state.campaign_inbox import A_FOLDER, A_PERSON, A_SCAN
 
 ODD = "0" * 32
 
@@ -76,7 +76,7 @@ def test_where_a_persons_quota_is_full_nothing_is_brought(tmp_path: Path) -> Non
 def test_folders_that_somebody_makes_there_are_left_alone(tmp_path: Path) -> None:
     """They stop nobody: not even one that is called as a file will be."""
     own = f"u.{os.getuid()}"
-    Path(campaign_picking.mine(str(tmp_path)))
+    Path(campaign_inbox.mine(str(tmp_path)))
     for name in (f"{own}/new.{ODD}", f"{own}/ask.{ODD}", f"begun/in.{ODD}", "u.1", "c.7"):
         (tmp_path / name / "inside").mkdir(parents=True)
     brought = campaign_files.put(b"{}\n", str(tmp_path))
@@ -109,7 +109,7 @@ def test_nobodys_many_files_hide_anothers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [b"", b"[", b"{}", b"\xff\n", b"[" * 100_000, b'{"a": 1e999}'])
 def test_what_is_no_campaign_file_is_told(tmp_path: Path, data: bytes) -> None:
     """A file without a task has none; the rest is no JSON, or more of it than can be read."""
-    (Path(campaign_picking.mine(str(tmp_path))) / f"new.{ODD}").write_bytes(data)
+    (Path(campaign_inbox.mine(str(tmp_path))) / f"new.{ODD}").write_bytes(data)
 
     ((_, found),) = campaign_files.new(campaign_files.names(str(tmp_path)), str(tmp_path))
 
@@ -122,7 +122,7 @@ def test_what_our_programs_would_not_call_so_is_left_alone(
     tmp_path: Path, kind: str, token: str
 ) -> None:
     """An answer bears the same name, and no place is named by anybody but them."""
-    own = Path(campaign_picking.mine(str(tmp_path)))
+    own = Path(campaign_inbox.mine(str(tmp_path)))
     (own / f"{kind}{token}").write_bytes(b'{"verb": "cancel", "campaigns": [1]}\na\n')
     listed = campaign_files.names(str(tmp_path))
 

@@ -17,7 +17,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import CAMPAIGNS, KEPT_DATASET
 from gridbridge.model.rebalance.datasets import DATASET_NAME
 from gridbridge.shell import files
-from gridbridge.state import campaign_picking as picked
+from gridbridge.state import campaign_inbox as picked
 
 MAX_BYTES = 1024
 MOST = 1000  # datasets of one person

@@ -15,7 +15,7 @@ from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.model.campaigns.sections import Runner
 from gridbridge.services.campaigns.intake import Intake
 from gridbridge.shell.clock import Clock
-from gridbridge.state import campaign_files, campaign_picking
+from gridbridge.state import campaign_files, campaign_inbox
 from gridbridge.state.campaign_given import NAME, Given
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_tables import CAMPAIGNS
@@ -79,7 +79,7 @@ class Site:
     @property
     def mine(self) -> Path:
         """The folder in which we bring files."""
-        return Path(campaign_picking.mine(str(self.brought)))
+        return Path(campaign_inbox.mine(str(self.brought)))
 
     def give_away(self, number: int) -> None:
         """Give a campaign to another person."""
