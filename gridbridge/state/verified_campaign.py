@@ -89,9 +89,11 @@ class VerifiedCampaign:
 
     def _require_given(self, digest: str, part: int = 0) -> None:
         """Raise NotAsBrought where the service, whose folder it is, took in another file."""
-        from gridbridge.state.campaign_given import Given  # the first submission alone needs it
+        from gridbridge.state.campaign_register import (
+            CampaignRegister,  # the first submission alone needs it
+        )
 
-        given = Given(self._folder, os.stat(self._folder).st_uid)
+        given = CampaignRegister(self._folder, os.stat(self._folder).st_uid)
         if given.is_anothers(self._campaign, self.uid, digest, part):
             name = file_of(self._campaign, part)
             raise NotAsBrought(f"{name}: not the file that it was when it was taken in")

@@ -35,7 +35,7 @@ from gridbridge.services.campaigns.nikita.service import Daemon
 from gridbridge.services.campaigns.runner import Runner
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import Completed
-from gridbridge.state import campaign_files, campaign_given, campaign_inbox
+from gridbridge.state import campaign_files, campaign_inbox, campaign_register
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaigns import Campaigns
@@ -53,11 +53,11 @@ HANGS = sandbox.CELLS / "hangs"
 PACKAGE = Path(gridbridge.__file__).parent
 RUNNERS = (
     *("services/campaigns/", "apply/campaigns/", "state/database/camp"),
-    *("state/campaign_files", "state/campaign_given", "state/campaign_inbox"),
+    *("state/campaign_files", "state/campaign_register", "state/campaign_inbox"),
 )
 NIKITAS = (
     *("services/campaigns/nikita/", "services/campaigns/requests", "apply/campaigns/"),
-    *("state/database/marks", "state/clocks", "state/campaign_files", "state/campaign_given"),
+    *("state/database/marks", "state/clocks", "state/campaign_files", "state/campaign_register"),
 )
 OWNERS = ("methods/arrays/", "methods/owner", "state/ledger", "gridengine/submit")
 CONFIGURATION = f"""
@@ -410,7 +410,7 @@ def _is_clean(
     found = [(one.state, (one.ended, one.failed)) for one in Campaigns(database).all()]
     database.close()
     there = (path.name for path in Path(CAMPAIGNS).rglob("[!.]*") if path.is_file())
-    left = sorted(name for name in there if name != campaign_given.NAME)
+    left = sorted(name for name in there if name != campaign_register.NAME)
     return [
         *check("the campaign", found, [(state, counts)]),
         *check("what is at the cells", [sandbox.jobs(one) for one in CELLS], [[], []]),

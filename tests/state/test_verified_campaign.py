@@ -13,7 +13,7 @@ from gridbridge.methods.owner import status_of
 from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE
 from gridbridge.model.places import NOT_NOW
 from gridbridge.state import campaign_files, verified_campaign
-from gridbridge.state.campaign_given import NAME, Given
+from gridbridge.state.campaign_register import NAME, CampaignRegister
 from gridbridge.state.ledger import Ledger
 from gridbridge.state.verified_campaign import MAX_FIRST_BYTES, VerifiedCampaign
 
@@ -114,7 +114,7 @@ def test_a_file_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(
     files: Files,
 ) -> None:
     """The service noted it, and it is the service's folder; what is noted first counts."""
-    given = Given(str(files.folder))
+    given = CampaignRegister(str(files.folder))
     given.note(12, os.geteuid(), "0" * 64)
 
     with pytest.raises(NotAsBrought, match=r"c\.12: not the file that it was when it was taken in"):
@@ -127,7 +127,7 @@ def test_a_part_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(
 ) -> None:
     """The campaign's own file is as it was."""
     whole = (files.folder / "c.12").read_bytes()
-    given = Given(str(files.folder))
+    given = CampaignRegister(str(files.folder))
     given.note(12, os.geteuid(), hashlib.sha256(whole).hexdigest())
     given.note(12, os.geteuid(), "0" * 64, part=2)
 
@@ -139,7 +139,7 @@ def test_a_part_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(
 @pytest.mark.skipif(os.getuid() != 0, reason="another person's file")
 def test_what_somebody_else_noted_there_counts_for_nothing(files: Files) -> None:
     """Anybody may make a file in that folder before the service does."""
-    Given(str(files.folder)).note(12, os.geteuid(), "0" * 64)
+    CampaignRegister(str(files.folder)).note(12, os.geteuid(), "0" * 64)
     os.chown(files.folder / NAME, 12345, -1)
 
     assert files.lines(0) == {0: b"a"}

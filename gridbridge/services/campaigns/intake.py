@@ -34,7 +34,7 @@ from gridbridge.shell import files, host
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files, publishing
 from gridbridge.state.campaign_files import NewFile
-from gridbridge.state.campaign_given import Given
+from gridbridge.state.campaign_register import CampaignRegister
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaigns import Campaigns
@@ -68,7 +68,7 @@ class Intake:
         self._database = database
         self._campaigns = Campaigns(database)
         self._events = CampaignEvents(database)
-        self._given = Given(folder)
+        self._given = CampaignRegister(folder)
         self._requests = Requests(database, clock, folder, published, begin=begin)
         subscribing = Subscribing(database, clock, notifications, folder)
         self._does: dict[Verb, Do] = dict.fromkeys(Requests.VERBS, self._requests.do)

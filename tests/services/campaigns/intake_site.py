@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.sections import Runner
 from gridbridge.services.campaigns.intake import Intake
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files, campaign_inbox
-from gridbridge.state.campaign_given import NAME, Given
+from gridbridge.state.campaign_register import NAME, CampaignRegister
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_tables import CAMPAIGNS
 from gridbridge.state.database.campaigns import Campaigns
@@ -69,7 +69,7 @@ class Site:
         """Put a file there as the service called it, which our state file does not know."""
         (self.brought / file_of(number, part)).write_bytes(data)
         digest = hashlib.sha256(data).hexdigest()
-        Given(str(self.brought)).note(number, os.getuid(), digest, part)
+        CampaignRegister(str(self.brought)).note(number, os.getuid(), digest, part)
 
     def files(self) -> list[str]:
         """Return the files that lie there, but the service's own note."""

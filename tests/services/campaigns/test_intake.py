@@ -32,7 +32,7 @@ from gridbridge.services.campaigns.requests import Requests
 from gridbridge.services.campaigns.runner import TAKING_S, take_all
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
-from gridbridge.state.campaign_given import Given
+from gridbridge.state.campaign_register import CampaignRegister
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
 from gridbridge.state.database.campaign_tasks import CampaignTasks
@@ -143,25 +143,25 @@ def test_a_note_that_somebody_else_made_counts_for_nothing(tmp_path: Path) -> No
     (tmp_path / "given").symlink_to(tmp_path / "other")
     (tmp_path / "other").write_text(f"c.7 1 {TOKEN}\n")
 
-    given = Given(str(tmp_path))
+    given = CampaignRegister(str(tmp_path))
 
     assert given.highest() == 0
     given.note(3, 1, TOKEN)
-    assert Given(str(tmp_path)).has(3, 1, TOKEN)
+    assert CampaignRegister(str(tmp_path)).has(3, 1, TOKEN)
     assert (tmp_path / "other").read_text() == f"c.7 1 {TOKEN}\n"
 
 
 def test_a_note_that_was_cut_by_a_crash_is_written_anew(tmp_path: Path) -> None:
     """What follows begins a line of its own."""
-    Given(str(tmp_path)).note(1, 7, TOKEN)
+    CampaignRegister(str(tmp_path)).note(1, 7, TOKEN)
     with open(tmp_path / "given", "a", encoding="ascii") as file:
         file.write("c.2 7 0123")
 
-    cut = Given(str(tmp_path))
+    cut = CampaignRegister(str(tmp_path))
     cut.note(2, 7, TOKEN)
 
-    assert (cut.highest(), [*Given(str(tmp_path)).campaigns()]) == (2, [1, 2])
-    assert Given(str(tmp_path)).has(2, 7, TOKEN)
+    assert (cut.highest(), [*CampaignRegister(str(tmp_path)).campaigns()]) == (2, [1, 2])
+    assert CampaignRegister(str(tmp_path)).has(2, 7, TOKEN)
 
 
 def test_nobody_brings_a_file_in_the_place_of_a_campaigns(site: Site) -> None:

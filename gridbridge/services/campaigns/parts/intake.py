@@ -11,7 +11,7 @@ from gridbridge.model.report import count
 from gridbridge.shell import files
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_files import NewFile
-from gridbridge.state.campaign_given import Given
+from gridbridge.state.campaign_register import CampaignRegister
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_parts import CampaignParts
 from gridbridge.state.database.campaigns import Campaigns
@@ -27,7 +27,7 @@ class PartIntake:
     """What takes them in."""
 
     def __init__(
-        self, database: Database, judge: Judge, given: Given, folder: str = CAMPAIGNS
+        self, database: Database, judge: Judge, given: CampaignRegister, folder: str = CAMPAIGNS
     ) -> None:
         self._campaigns = Campaigns(database)
         self._parts = CampaignParts(database, self._campaigns)

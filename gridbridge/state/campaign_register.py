@@ -18,7 +18,7 @@ MAX_BYTES = 512 << 20
 Brought = tuple[int, str]  # whose file, and its digest
 
 
-class Given:
+class CampaignRegister:
     """The numbers that were given; lines are only ever added."""
 
     def __init__(self, folder: str = CAMPAIGNS, owner: int | None = None) -> None:
