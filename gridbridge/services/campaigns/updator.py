@@ -27,14 +27,14 @@ from gridbridge.model.campaigns.wiping import WipedFor
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.services.campaigns.asking import Asking, ends_of, living_of
-from gridbridge.services.campaigns.listed import (
+from gridbridge.services.campaigns.missing import Missing
+from gridbridge.services.campaigns.occupancy import (
     elapsed,
     listed_places,
     room,
     there,
     wanted_clusters,
 )
-from gridbridge.services.campaigns.missing import Missing
 from gridbridge.services.campaigns.sending.limits import Limits
 from gridbridge.services.campaigns.sending.troubles import in_short
 from gridbridge.services.campaigns.tails import Tails, besides

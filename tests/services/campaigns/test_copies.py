@@ -29,7 +29,7 @@ from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import Fact, JobState
 from gridbridge.services.campaigns.actions import Actions
 from gridbridge.services.campaigns.learnt import Learnt
-from gridbridge.services.campaigns.listed import elapsed
+from gridbridge.services.campaigns.occupancy import elapsed
 from gridbridge.services.campaigns.requests import Requests
 from gridbridge.services.campaigns.tails import Tails, besides
 from gridbridge.shell.clock import Clock

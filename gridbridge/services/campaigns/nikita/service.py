@@ -26,12 +26,12 @@ from gridbridge.model.places import NIKITA_CLOCKS
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.services.campaigns.asking import Asking
-from gridbridge.services.campaigns.listed import max_slots
 from gridbridge.services.campaigns.nikita import journalled
 from gridbridge.services.campaigns.nikita.cancelling import Cancelling
 from gridbridge.services.campaigns.nikita.crowds import Crowds
 from gridbridge.services.campaigns.nikita.parts import parts
 from gridbridge.services.campaigns.nikita.watch import Watch
+from gridbridge.services.campaigns.occupancy import max_slots
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database

@@ -17,7 +17,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import Fact, JobState
-from gridbridge.services.campaigns.listed import room, there, wanted_clusters
+from gridbridge.services.campaigns.occupancy import room, there, wanted_clusters
 
 WISH = AtCluster(exec_file="run")
 ONE = Campaign(
