@@ -37,7 +37,7 @@ from gridbridge.services.campaigns.occupancy import (
 )
 from gridbridge.services.campaigns.sending.limits import Limits
 from gridbridge.services.campaigns.sending.troubles import in_short
-from gridbridge.services.campaigns.tails import Tails, besides
+from gridbridge.services.campaigns.stragglers import Stragglers, besides
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.database import Database
@@ -94,7 +94,7 @@ class Updator:
         self._campaigns = Campaigns(database)
         self._tries = CampaignTries(database, self._campaigns)
         self._copies = CampaignCopies(database, self._campaigns)
-        self._tails = Tails(self._campaigns, policy.finalize)
+        self._tails = Stragglers(self._campaigns, policy.finalize)
         self._events = CampaignEvents(database)
         self._limits = Limits(policy, clock)
         self._predictions = predictions

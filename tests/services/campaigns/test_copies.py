@@ -31,7 +31,7 @@ from gridbridge.services.campaigns.actions import Actions
 from gridbridge.services.campaigns.learnt import Learnt
 from gridbridge.services.campaigns.occupancy import elapsed
 from gridbridge.services.campaigns.requests import Requests
-from gridbridge.services.campaigns.tails import Tails, besides
+from gridbridge.services.campaigns.stragglers import Stragglers, besides
 from gridbridge.shell.clock import Clock
 from gridbridge.state import tasks_shown
 from gridbridge.state.database import Database
@@ -356,7 +356,7 @@ def tails(
     if waiting:
         del answers["beta"]
     arrays = tuple(replace(one, intended_at=NOON) for one in site.campaigns.open_arrays())
-    return Tails(site.campaigns, Finalize()).look(
+    return Stragglers(site.campaigns, Finalize()).look(
         [site.campaign], arrays, answers, by_task(site.copies.rivals([1])), NOON + 2 * MINUTE
     )
 
@@ -418,7 +418,7 @@ def test_tasks_at_a_cluster_that_does_not_answer_run_as_far_as_is_known(site: Si
 def test_nothing_is_copied_that_was_not_declared(site: Site) -> None:
     """Nor while the campaign is paused."""
     one = site.campaign
-    look = Tails(site.campaigns, Finalize()).look
+    look = Stragglers(site.campaigns, Finalize()).look
     plain = replace(one, jdl=replace(one.jdl, is_idempotent=False))
     paused = replace(one, state=CampaignState.PAUSED)
 

@@ -27,7 +27,7 @@ MOST = 1000  # attempts of a campaign that are looked at, those that have run lo
 Answers = Mapping[str, ClusterSnapshot]
 
 
-class Tails:
+class Stragglers:
     """What is gathered about campaigns whose tasks may be copied."""
 
     def __init__(self, campaigns: Campaigns, limits: Finalize) -> None:
