@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.plan import Again, Plan
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.model.campaigns.wiping import Missed, Wipe, WipedFor
 from gridbridge.services.campaigns.actions import Actions
-from gridbridge.services.campaigns.learnt import Learnt
+from gridbridge.services.campaigns.observations import Observations
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_tasks import CampaignTasks
@@ -117,7 +117,7 @@ def _end(database: Database, campaigns: Campaigns) -> None:
         for number in range(1, CAMPAIGNS + 1)
         for at in range(CLUSTERS)
     )
-    actions = Actions(database, Learnt(database), Clock(), Failures())
+    actions = Actions(database, Observations(database), Clock(), Failures())
     actions.do(Plan(missed=missed))
     actions.do(Plan(ended=ended, again=again, over=sent, predicted=predicted))
 

@@ -13,7 +13,7 @@ from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.job import JobEnd
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.services.campaigns.actions import Actions
-from gridbridge.services.campaigns.learnt import Learnt
+from gridbridge.services.campaigns.observations import Observations
 from gridbridge.services.campaigns.updator import Updator
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
@@ -46,7 +46,7 @@ class Site:
         )
         vars(self.updator._asking)["ask"] = self._answers
         vars(self.updator._limits)["of"] = lambda _: {}
-        act = Actions(database, Learnt(database), self.clock, self.policy.failures, self.grid)
+        act = Actions(database, Observations(database), self.clock, self.policy.failures, self.grid)
         self.do = act.do
 
     def _answers(self, clusters: Iterable[str], *_: object) -> dict[str, ClusterSnapshot]:

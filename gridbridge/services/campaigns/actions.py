@@ -42,7 +42,7 @@ from gridbridge.model.campaigns.plan import Again, Plan, Tried
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.model.campaigns.steps import is_step
 from gridbridge.services.campaigns.acts import Acts
-from gridbridge.services.campaigns.learnt import Learnt
+from gridbridge.services.campaigns.observations import Observations
 from gridbridge.services.campaigns.sending.ends import Ends
 from gridbridge.services.campaigns.sending.submissions import Submissions
 from gridbridge.services.campaigns.sending.troubles import (
@@ -69,7 +69,7 @@ class Actions:
     def __init__(
         self,
         database: Database,
-        learnt: Learnt,
+        observations: Observations,
         clock: Clock,
         failures: Failures,
         acts: Acts = arrays,
@@ -80,7 +80,7 @@ class Actions:
         self._tries = CampaignTries(database, self._campaigns)
         self._copies = CampaignCopies(database, self._campaigns)
         self._events = CampaignEvents(database)
-        self._learnt = learnt
+        self._observations = observations
         self._clock = clock
         self._failures = failures
         self._troubles = Troubles(self._events, clock, failures)
@@ -118,8 +118,8 @@ class Actions:
                 self._note_ends(some)
         with self._database.transaction():
             self._note_ends(last)
-            self._learnt.keep(plan, self._clock.now())
-        self._learnt.keep_in_portions(plan)
+            self._observations.keep(plan, self._clock.now())
+        self._observations.keep_in_portions(plan)
 
     def _note_ends(self, plan: Plan) -> None:
         over = last_ends(plan.ended, plan.again)

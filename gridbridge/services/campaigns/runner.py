@@ -17,8 +17,8 @@ from gridbridge.services.campaigns import journalled
 from gridbridge.services.campaigns.actions import Actions
 from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.services.campaigns.intake import Intake
-from gridbridge.services.campaigns.learnt import Learnt
 from gridbridge.services.campaigns.notifier import Notifier
+from gridbridge.services.campaigns.observations import Observations
 from gridbridge.services.campaigns.publication import Publication
 from gridbridge.services.campaigns.shares import Shares
 from gridbridge.services.campaigns.showing import Showing
@@ -59,8 +59,8 @@ class Runner:
         self._shares = Shares(policy, campaigns, CampaignUsage(self.database), clock)
         marks = Marks(self.database)
         self._updator = Updator(policy, self.database, predictions, marks, clock, is_dry=is_dry)
-        learnt, most = Learnt(self.database), policy.runner.max_tasks
-        self._actions = Actions(self.database, learnt, clock, policy.failures, most=most)
+        observations, most = Observations(self.database), policy.runner.max_tasks
+        self._actions = Actions(self.database, observations, clock, policy.failures, most=most)
         self._publication = Publication(self.database, campaigns, self._forecasts, clock)
         self._intake = Intake(
             self.database,

@@ -33,7 +33,7 @@ from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.plan import Again, KeptOff, Plan, Send
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.services.campaigns.actions import Actions
-from gridbridge.services.campaigns.learnt import Learnt
+from gridbridge.services.campaigns.observations import Observations
 from gridbridge.services.campaigns.sending.troubles import in_short
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
@@ -124,7 +124,7 @@ def _campaigns(tmp_path: Path) -> Iterator[Campaigns]:
 @pytest.fixture(name="do")
 def _do(tmp_path: Path, campaigns: Campaigns, grid: Grid) -> Callable[[Plan], None]:
     database = campaigns._database
-    learnt = Learnt(database)
+    learnt = Observations(database)
     return Actions(database, learnt, Clock(), Failures(), grid).do
 
 
@@ -154,7 +154,7 @@ def test_more_tasks_than_an_array_has_go_in_several_by_one_call(
 ) -> None:
     """One that was not begun in that call is resumed by the next cycle."""
     database = campaigns.database
-    do = Actions(database, Learnt(database), Clock(), Failures(), grid, most=2).do
+    do = Actions(database, Observations(database), Clock(), Failures(), grid, most=2).do
     grid.takes = 1
     do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=3),)))
     first, second = campaigns.open_arrays()
@@ -366,7 +366,7 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
     """Each time that it is tried after a pause the next one doubles."""
     now = [NOON]
     clock = Clock(lambda: now[0].timestamp())
-    do = Actions(campaigns.database, Learnt(campaigns.database), clock, Failures(), grid).do
+    do = Actions(campaigns.database, Observations(campaigns.database), clock, Failures(), grid).do
     grid.failing["submit"] = NotNow("unreachable")
     do(SEND)
     now[0] += timedelta(seconds=61)
@@ -518,7 +518,7 @@ def test_what_was_noted_before_a_kill_is_counted_once(
 ) -> None:
     """Many ends take several transactions; the next cycle notes those that are left."""
     array = campaigns.add_array(1, "beta", [(task, 1) for task in range(PORTION + 2)], NOON)
-    learnt = Learnt(campaigns.database)
+    learnt = Observations(campaigns.database)
     act = Actions(campaigns.database, learnt, Clock(), Failures(), grid)
     with monkeypatch.context() as killed:
         killed.setattr(learnt, "keep", lambda *_: 1 / 0)

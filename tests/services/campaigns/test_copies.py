@@ -28,7 +28,7 @@ from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import Fact, JobState
 from gridbridge.services.campaigns.actions import Actions
-from gridbridge.services.campaigns.learnt import Learnt
+from gridbridge.services.campaigns.observations import Observations
 from gridbridge.services.campaigns.occupancy import elapsed
 from gridbridge.services.campaigns.requests import Requests
 from gridbridge.services.campaigns.stragglers import Stragglers, besides
@@ -69,7 +69,7 @@ class Site:
         self.copies = CampaignCopies(self.database, self.campaigns)
         self.tries = CampaignTries(self.database, self.campaigns)
         self.grid = Copying()
-        learnt = Learnt(self.database)
+        learnt = Observations(self.database)
         self.actions = Actions(self.database, learnt, Clock(), Failures(), self.grid)
         clusters = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
         one = Campaign(

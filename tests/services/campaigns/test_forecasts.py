@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.jobratio import Law, Prediction, Ratio, Terms
 from gridbridge.model.campaigns.plan import Plan, Seen, There
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownErrors
 from gridbridge.services.campaigns.forecasts import Forecasts
-from gridbridge.services.campaigns.learnt import Learnt
+from gridbridge.services.campaigns.observations import Observations
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_parts import CampaignParts
@@ -69,7 +69,7 @@ class Site:
         )
         self.campaigns.ended(ended)
         self.campaigns.count(1, tasks, 0)
-        learnt = Learnt(self.database)
+        learnt = Observations(self.database)
         learnt.keep(Plan(ended=ended, arrays=(array,)), self.now)
 
     def look(self, elapsed_s: tuple[float, ...], *, is_over: bool = False) -> None:
@@ -88,7 +88,7 @@ class Site:
         )
         plan = Plan(finished=(1,) if is_over else ())
         self.forecasts.look(seen, plan, {BETA: elapsed_s})
-        Learnt(self.database).keep(plan, self.now)
+        Observations(self.database).keep(plan, self.now)
 
     def shown(self, state: CampaignState = CampaignState.IN_TREATMENT) -> ShownCampaign:
         """Return what people see."""

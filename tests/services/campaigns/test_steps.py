@@ -25,7 +25,7 @@ from gridbridge.model.campaigns.plan import Plan, Send, Step
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE
 from gridbridge.services.campaigns.actions import Actions
-from gridbridge.services.campaigns.learnt import Learnt
+from gridbridge.services.campaigns.observations import Observations
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_tasks import CampaignTasks
@@ -59,7 +59,7 @@ class Site:
         self.told: list[str] = []
         self.trouble: GridbridgeError | None = None
         self.ledger: tuple[Noted, ...] = ()
-        learnt = Learnt(self.database)
+        learnt = Observations(self.database)
         self.actions = Actions(self.database, learnt, Clock(), Failures(), self)
 
     def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[Sent, ...]:

@@ -12,7 +12,7 @@ from gridbridge.state.database.missing import MissingTasks
 from gridbridge.state.database.predictions import Predictions
 
 
-class Learnt:
+class Observations:
     """What changes those tables of the state file."""
 
     def __init__(self, database: Database) -> None:
