@@ -41,7 +41,7 @@ from gridbridge.model.campaigns.numbers import MOST
 from gridbridge.model.campaigns.plan import Again, Plan, Tried
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.model.campaigns.steps import is_step
-from gridbridge.services.campaigns.acts import Acts
+from gridbridge.services.campaigns.array_commands import ArrayCommands
 from gridbridge.services.campaigns.observations import Observations
 from gridbridge.services.campaigns.sending.ends import Ends
 from gridbridge.services.campaigns.sending.submissions import Submissions
@@ -72,7 +72,7 @@ class Actions:
         observations: Observations,
         clock: Clock,
         failures: Failures,
-        acts: Acts = arrays,
+        acts: ArrayCommands = arrays,
         most: int = MOST,
     ) -> None:
         self._database = database

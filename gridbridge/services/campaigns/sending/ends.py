@@ -3,7 +3,7 @@
 import logging
 
 from gridbridge.errors import GridbridgeError, LedgerLost
-from gridbridge.services.campaigns.acts import Acts
+from gridbridge.services.campaigns.array_commands import ArrayCommands
 from gridbridge.state.database.campaigns import Campaigns
 
 AT_ONCE = 20  # campaigns of a cycle: each is a call
@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 class Ends:
     """What tells it."""
 
-    def __init__(self, campaigns: Campaigns, acts: Acts) -> None:
+    def __init__(self, campaigns: Campaigns, acts: ArrayCommands) -> None:
         self._campaigns = campaigns
         self._acts = acts
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Sent
 from gridbridge.model.campaigns.plan import KeptOff, Send
-from gridbridge.services.campaigns.acts import Acts
+from gridbridge.services.campaigns.array_commands import ArrayCommands
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.campaigns import Campaigns
 
@@ -17,7 +17,7 @@ class Submissions:
     def __init__(
         self,
         campaigns: Campaigns,
-        acts: Acts,
+        acts: ArrayCommands,
         clock: Clock,
         settle: Callable[[Array, Sent], None],
         most: int,

@@ -5,7 +5,7 @@ from typing import Protocol
 from gridbridge.model.campaigns.campaign import Array, Attempt, Noted, Sent
 
 
-class Acts(Protocol):
+class ArrayCommands(Protocol):
     """What is done at the clusters (apply/campaigns/arrays); each may be repeated."""
 
     def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...], /) -> tuple[Sent, ...]:
