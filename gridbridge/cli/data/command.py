@@ -150,9 +150,9 @@ def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int
 
     done = _datasets(path, records).drop(name, storage, is_lost=is_lost)
     if done.is_done and not storage and not records:
-        from gridbridge.services.tools.datasets import letting
+        from gridbridge.services.tools.datasets import handover
 
-        letting.take_back(name)
+        handover.take_back(name)
     return shown.dropped(done, storage)
 
 
@@ -190,9 +190,9 @@ def _datasets(config: str, records: str) -> "Datasets":
 
 def _let(name: str, records: str) -> None:
     """Let the service look after a dataset; nobody looks after one in a folder of other records."""
-    from gridbridge.services.tools.datasets import letting
+    from gridbridge.services.tools.datasets import handover
 
-    if not records and (why := letting.let(name)):
+    if not records and (why := handover.let(name)):
         output.complain(f"gridbridge: the service does not look after {name}: {why}")
 
 

@@ -200,10 +200,10 @@ def _submitted(said: Said) -> int:
     """Bring a campaign, after the datasets that it names; return its number."""
     admitted = campaign_check.require_admitted(said)
     if admitted.jdl.datasets:
-        from gridbridge.services.tools.datasets import letting  # few campaigns have some
+        from gridbridge.services.tools.datasets import handover  # few campaigns have some
 
         try:
-            letting.take_in(admitted.jdl.datasets)
+            handover.take_in(admitted.jdl.datasets)
         except (ConfigError, StateError) as error:
             raise Unreachable(str(error)) from error
         except GridbridgeError as error:

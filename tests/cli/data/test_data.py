@@ -12,7 +12,7 @@ import pytest
 
 from gridbridge.cli import main
 from gridbridge.services.rebalance import storing
-from gridbridge.services.tools.datasets import letting
+from gridbridge.services.tools.datasets import handover
 from tests.services.rebalance.areas import Carrier
 
 TOML = """\
@@ -137,7 +137,7 @@ def test_the_service_is_let_before_the_first_copy(
 
     home = pwd.getpwuid(os.geteuid()).pw_dir
     monkeypatch.chdir(shell.folder)
-    monkeypatch.setattr(letting, "let", lambda name: let.append(name) or "")
+    monkeypatch.setattr(handover, "let", lambda name: let.append(name) or "")
     monkeypatch.setattr(storing, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
     if words[0] == "replicate":
         shell.data("add", "ref", "ref.fa", "--later", usual=True)

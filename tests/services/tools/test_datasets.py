@@ -11,7 +11,7 @@ from gridbridge.cli import main
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.jdl import DatasetWish
 from gridbridge.model.rebalance.datasets import Done
-from gridbridge.services.tools.datasets import letting, owned, telling
+from gridbridge.services.tools.datasets import handover, owned, telling
 from gridbridge.shell.clock import Clock
 from gridbridge.state.rebalance import kept
 from tests.services.rebalance.areas import Site
@@ -20,8 +20,8 @@ from tests.services.rebalance.areas import Site
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
-    monkeypatch.setattr(letting.storing, "served", lambda _: site.datasets)
-    for module in (letting, telling, owned):
+    monkeypatch.setattr(handover.storing, "served", lambda _: site.datasets)
+    for module in (handover, telling, owned):
         monkeypatch.setattr(module.configured, "load", lambda _: (None, ""))
     return site
 
@@ -32,15 +32,15 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     path = tmp_path / "campaigns"
     path.mkdir()
     path.chmod(0o3733)
-    monkeypatch.setattr(letting.let, "__defaults__", (str(path),))
+    monkeypatch.setattr(handover.let, "__defaults__", (str(path),))
     return str(path)
 
 
 def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: str) -> None:
     for name in ("reads", "reads", "genome"):
-        assert letting.let(name, folder) == ""
+        assert handover.let(name, folder) == ""
     listed = kept.listed(folder)
-    letting.take_back("reads", folder)
+    handover.take_back("reads", folder)
 
     assert sorted(one.dataset for one in listed) == ["genome", "reads"]
     assert {one.uid for one in listed} == {os.getuid()}
@@ -49,11 +49,11 @@ def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: 
 
 
 def test_where_there_is_no_service_it_is_told(tmp_path: Path) -> None:
-    assert letting.let("reads", f"{tmp_path}/none") == f"{tmp_path}/none is not here"
+    assert handover.let("reads", f"{tmp_path}/none") == f"{tmp_path}/none is not here"
 
 
 def test_a_dataset_that_several_files_name_is_listed_once(folder: str) -> None:
-    letting.let("reads", folder)
+    handover.let("reads", folder)
     (Path(folder, f"u.{os.getuid()}") / "data.2").write_text('{"dataset": "reads"}')
 
     assert [one.dataset for one in kept.listed(folder)] == ["reads"]
@@ -63,7 +63,7 @@ def test_a_dataset_that_several_files_name_is_listed_once(folder: str) -> None:
     "text", ['{"dataset": "../x"}', "[]", "[" * 1000, "x", '{"dataset": 3}', "{}"]
 )
 def test_what_is_no_such_file_hides_no_other(folder: str, text: str) -> None:
-    letting.let("reads", folder)
+    handover.let("reads", folder)
     person = Path(folder, f"u.{os.getuid()}")
     (person / f"data.{'0' * 32}").write_text(text)
     (person / f"data.{'1' * 32}").symlink_to(person / f"data.{'0' * 32}")
@@ -74,8 +74,8 @@ def test_what_is_no_such_file_hides_no_other(folder: str, text: str) -> None:
 def test_of_a_dataset_that_is_gone_the_service_is_let_nothing_any_more(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(letting.take_back, "__defaults__", (folder,))
-    letting.let("reads", folder)
+    monkeypatch.setattr(handover.take_back, "__defaults__", (folder,))
+    handover.let("reads", folder)
 
     assert owned._looked(site.datasets, "reads") == {"name": "reads", "gone": True}
     assert kept.listed(folder) == []
@@ -84,8 +84,8 @@ def test_of_a_dataset_that_is_gone_the_service_is_let_nothing_any_more(
 def test_a_campaigns_datasets_are_noted_and_the_service_is_let(site: Site, folder: str) -> None:
     """Their replicas are not made now; the same again changes nothing."""
     wishes = {"reads": DatasetWish(path=site.tree(), replicas=2)}
-    letting.take_in(wishes)
-    letting.take_in(wishes)
+    handover.take_in(wishes)
+    handover.take_in(wishes)
 
     (found,) = site.datasets.listed()
     assert (found.name, found.wished, found.files, found.replicas) == ("reads", 2, 3, ())
@@ -105,14 +105,14 @@ def test_another_dataset_of_that_name_refuses_the_campaign_and_nothing_is_added(
     }
 
     with pytest.raises(GridbridgeError, match="reads: you have such a dataset of"):
-        letting.take_in(wishes)
+        handover.take_in(wishes)
     assert [one.name for one in site.datasets.listed()] == ["reads"]
     assert kept.listed(folder) == []
 
 
 def test_a_dataset_that_can_not_be_read_refuses_the_campaign(site: Site, folder: str) -> None:
     with pytest.raises(GridbridgeError, match="No such file or directory"):
-        letting.take_in({"reads": DatasetWish(path=f"{site.folder}/none")})
+        handover.take_in({"reads": DatasetWish(path=f"{site.folder}/none")})
     assert kept.listed(folder) == []
 
 

@@ -15,7 +15,7 @@ from gridbridge.services.rebalance import storing
 from gridbridge.services.rebalance.datasets import Outcome
 from gridbridge.services.rebalance.served import Served
 from gridbridge.services.tools import configured
-from gridbridge.services.tools.datasets import letting
+from gridbridge.services.tools.datasets import handover
 from gridbridge.state.rebalance.datasets import encode
 
 DONE, NOT_DONE, WRONG = 0, 1, 2
@@ -66,7 +66,7 @@ def _looked(served: Served, name: str) -> dict[str, object]:
     except GridbridgeError as error:
         return {"name": name, "fault": str(error)}
     if found is None:
-        letting.take_back(name)
+        handover.take_back(name)
         return {"name": name, "gone": True}
     dataset, is_busy = found
     return {"name": name, "dataset": encode(dataset), "busy": is_busy}
