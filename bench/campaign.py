@@ -31,7 +31,7 @@ from tempfile import TemporaryDirectory
 
 from bench import asked, cycle, ended, harvest, held, injection, noted, sent
 from bench.rows import Row, show
-from gridbridge.config.brought import jdl
+from gridbridge.config.submission import jdl
 from gridbridge.services.campaigns.intake import Intake
 from gridbridge.services.tools import campaigns
 from gridbridge.shell.clock import Clock

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config.brought import added
+from gridbridge.config.submission import added
 from gridbridge.errors import ConfigError
 
 BEFORE = ("a 1", "b 2", "b#2 3")

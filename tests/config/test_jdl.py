@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config.brought import jdl, jdl_ranges, jdl_values, task_file
-from gridbridge.config.brought.task_file import MOST_TOLD, TaskFile
+from gridbridge.config.submission import jdl, jdl_ranges, jdl_values, task_file
+from gridbridge.config.submission.task_file import MOST_TOLD, TaskFile
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 

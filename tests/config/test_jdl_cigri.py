@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gridbridge.config.brought import jdl
+from gridbridge.config.submission import jdl
 from gridbridge.errors import ConfigError
 from tests.config.test_jdl_lines import wrong_with
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config.brought import jdl, jdl_ranges, jdl_words
+from gridbridge.config.submission import jdl, jdl_ranges, jdl_words
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import DatasetWish, Jdl
 from gridbridge.services.encoding import decode, encode

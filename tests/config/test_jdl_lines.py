@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.config.brought import jdl
+from gridbridge.config.submission import jdl
 from gridbridge.errors import ConfigError
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config.brought import added, jdl, typed
-from gridbridge.config.brought.mistaken import is_jdl
-from gridbridge.config.brought.typed import Typed
+from gridbridge.config.submission import added, jdl, typed
+from gridbridge.config.submission.mistaken import is_jdl
+from gridbridge.config.submission.typed import Typed
 from gridbridge.errors import ConfigError, Mistyped
 
 PLAIN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from gridbridge.config.brought import jdl
-from gridbridge.config.brought.jdl_words import as_jdl
+from gridbridge.config.submission import jdl
+from gridbridge.config.submission.jdl_words import as_jdl
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 
 ALL = AtCluster(

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.task import Task, script
-from gridbridge.config.brought import typed
-from gridbridge.config.brought.jdl import Said
-from gridbridge.config.brought.typed import Typed
+from gridbridge.config.submission import typed
+from gridbridge.config.submission.jdl import Said
+from gridbridge.config.submission.typed import Typed
 from gridbridge.errors import ConfigError
 from gridbridge.methods.arrays.content import words
 

@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.batch.gridengine import commands as gridengine
 from gridbridge.batch.oar import commands as oar
-from gridbridge.config.brought import jdl
+from gridbridge.config.submission import jdl
 from gridbridge.methods.arrays.content import Content
 from gridbridge.methods.arrays.order import Order
 from gridbridge.methods.owner import Refused

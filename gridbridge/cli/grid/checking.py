@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED
-from gridbridge.config.brought.jdl import Said
+from gridbridge.config.submission.jdl import Said
 from gridbridge.model.report import count, printable
 from gridbridge.services.tools import campaign_check
 from gridbridge.services.tools.campaign_check import There

@@ -17,7 +17,7 @@ from gridbridge.cli.grid import (
     waiting,
 )
 from gridbridge.cli.grid.source import Typed, text_of
-from gridbridge.config.brought.jdl import Said
+from gridbridge.config.submission.jdl import Said
 from gridbridge.errors import ConfigError, GridbridgeError, Mistyped, StateError
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.places import CAMPAIGNS

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import click
 
 from gridbridge.cli import output
-from gridbridge.config.brought.jdl import Said
-from gridbridge.config.brought.mistaken import is_jdl
-from gridbridge.config.brought.task_file import FILE_BYTES
+from gridbridge.config.submission.jdl import Said
+from gridbridge.config.submission.mistaken import is_jdl
+from gridbridge.config.submission.task_file import FILE_BYTES
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.services.tools import campaign_sources
 from gridbridge.services.tools.campaign_sources import Wishes

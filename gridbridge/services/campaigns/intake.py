@@ -11,8 +11,8 @@ from datetime import timedelta
 from itertools import count as counting
 
 from gridbridge.config import admission
-from gridbridge.config.brought.jdl_ranges import out_of_range
-from gridbridge.config.brought.jdl_values import MOST_TASKS
+from gridbridge.config.submission.jdl_ranges import out_of_range
+from gridbridge.config.submission.jdl_values import MOST_TASKS
 from gridbridge.decisions.campaigns import admission as rules
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.decisions.campaigns.failures.leaps import ahead

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from gridbridge.config import admission
-from gridbridge.config.brought.jdl import Said
+from gridbridge.config.submission.jdl import Said
 from gridbridge.decisions.campaigns import admission as rules
 from gridbridge.decisions.campaigns import cycle
 from gridbridge.decisions.transfer.requests.vocabulary import lacking

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gridbridge.apply.clusters import away
-from gridbridge.config.brought.jdl_values import OUTPUT
+from gridbridge.config.submission.jdl_values import OUTPUT
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.task import ShownTask

@@ -4,10 +4,10 @@ import json
 import os
 from dataclasses import asdict, dataclass
 
-from gridbridge.config.brought import added, jdl, typed
-from gridbridge.config.brought.jdl import Said
-from gridbridge.config.brought.typed import Typed
 from gridbridge.config.kinds import OF_KIND
+from gridbridge.config.submission import added, jdl, typed
+from gridbridge.config.submission.jdl import Said
+from gridbridge.config.submission.typed import Typed
 from gridbridge.errors import ConfigError, Mistyped
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.jdl import Jdl, Type

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gridbridge.config.brought.jdl_words import as_jdl
+from gridbridge.config.submission.jdl_words import as_jdl
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.shown import ShownCampaign

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from gridbridge.config.brought.jdl import Said
+from gridbridge.config.submission.jdl import Said
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE
 from gridbridge.model.campaigns.request import Answer, Verb

@@ -15,7 +15,7 @@ from gridbridge.cli.grid.gridnotify import gridnotify
 from gridbridge.cli.grid.gridstat import gridstat
 from gridbridge.cli.grid.gridsub import gridsub
 from gridbridge.cli.grid.listing import HEAD
-from gridbridge.config.brought.jdl import Said
+from gridbridge.config.submission.jdl import Said
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.campaigns.request import Answer, Verb

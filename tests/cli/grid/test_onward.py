@@ -15,7 +15,7 @@ from gridbridge.cli.grid.gridnotify import main as gridnotify
 from gridbridge.cli.grid.gridstat import main as gridstat
 from gridbridge.cli.grid.gridsub import gridsub as gridsub_command
 from gridbridge.cli.grid.gridsub import main as gridsub
-from gridbridge.config.brought.jdl import Said
+from gridbridge.config.submission.jdl import Said
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.services.tools import campaign_sources

@@ -15,7 +15,7 @@ from gridbridge.cli.grid import watching
 from gridbridge.cli.grid.gridfetch import gridfetch
 from gridbridge.cli.grid.gridstat import gridstat
 from gridbridge.cli.grid.listing import in_range
-from gridbridge.config.brought import jdl
+from gridbridge.config.submission import jdl
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome
 from gridbridge.model.campaigns.copies import ShownCopy
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type

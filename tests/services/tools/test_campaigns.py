@@ -6,7 +6,7 @@ from threading import Event, Thread
 
 import pytest
 
-from gridbridge.config.brought.jdl import Said
+from gridbridge.config.submission.jdl import Said
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.tools import campaigns

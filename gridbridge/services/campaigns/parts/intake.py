@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from gridbridge.config.brought.jdl_values import MOST_TASKS
+from gridbridge.config.submission.jdl_values import MOST_TASKS
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Part
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.places import CAMPAIGNS

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from gridbridge.config.brought.jdl_properties import properties
+from gridbridge.config.submission.jdl_properties import properties
 from gridbridge.model.campaigns.jdl import DatasetWish
 from gridbridge.model.rebalance.datasets import DATASET_NAME
 

@@ -5,8 +5,8 @@ All that is wrong is told at once, as of a JDL.
 
 import json
 
-from gridbridge.config.brought.jdl_values import PARAMETERS, named_once
-from gridbridge.config.brought.task_file import lines_of
+from gridbridge.config.submission.jdl_values import PARAMETERS, named_once
+from gridbridge.config.submission.task_file import lines_of
 from gridbridge.errors import ConfigError
 
 READ, RIGHT = PARAMETERS["params"]

@@ -3,9 +3,9 @@
 import json
 import tomllib
 
-from gridbridge.config.brought.jdl import CLUSTERS
-from gridbridge.config.brought.jdl_lines import is_json
-from gridbridge.config.brought.jdl_values import PARAMETERS
+from gridbridge.config.submission.jdl import CLUSTERS
+from gridbridge.config.submission.jdl_lines import is_json
+from gridbridge.config.submission.jdl_values import PARAMETERS
 
 TELLING = frozenset({"name", CLUSTERS, "exec_file", *PARAMETERS})  # keys of a JDL, one is enough
 TOML_LETTERS = 60_000  # a longer script is refused anyway

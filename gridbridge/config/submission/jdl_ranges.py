@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gridbridge.config.brought.jdl_values import (
+from gridbridge.config.submission.jdl_values import (
     COMMAND,
     DATASETS,
     MOST_OUTPUTS,

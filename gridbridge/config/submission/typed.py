@@ -10,12 +10,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from gridbridge.config.brought import jdl
-from gridbridge.config.brought.directives import Asked, Resource, Script, read_range, resources
-from gridbridge.config.brought.jdl import CLUSTERS, Said
-from gridbridge.config.brought.jdl_properties import properties
-from gridbridge.config.brought.jdl_values import LEVELS, MOST_TASKS
-from gridbridge.config.brought.task_file import lines_of
+from gridbridge.config.submission import jdl
+from gridbridge.config.submission.directives import Asked, Resource, Script, read_range, resources
+from gridbridge.config.submission.jdl import CLUSTERS, Said
+from gridbridge.config.submission.jdl_properties import properties
+from gridbridge.config.submission.jdl_values import LEVELS, MOST_TASKS
+from gridbridge.config.submission.task_file import lines_of
 from gridbridge.errors import ConfigError, Mistyped, ParseError
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.report import count

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count as counting
 from typing import BinaryIO
 
-from gridbridge.config.brought.jdl_values import NUL, UTF_8
+from gridbridge.config.submission.jdl_values import NUL, UTF_8
 from gridbridge.errors import ConfigError, Mistyped
 from gridbridge.model.report import count
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from gridbridge.config.brought.jdl_values import BEST_EFFORT
+from gridbridge.config.submission.jdl_values import BEST_EFFORT
 from gridbridge.model.campaigns.hosts.properties import ALL, RELATIONS, Pair, either, wanted
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 

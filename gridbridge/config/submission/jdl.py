@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
-from gridbridge.config.brought.jdl_lines import Lines, is_json, lines_of
-from gridbridge.config.brought.jdl_values import (
+from gridbridge.config.submission.jdl_lines import Lines, is_json, lines_of
+from gridbridge.config.submission.jdl_values import (
     COMMANDS,
     DATASETS,
     IDLE,
@@ -39,7 +39,7 @@ from gridbridge.config.brought.jdl_values import (
     truth,
     with_macros,
 )
-from gridbridge.config.brought.task_file import NO_LINE, TaskFile
+from gridbridge.config.submission.task_file import NO_LINE, TaskFile
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, DatasetWish, Jdl, Type
 from gridbridge.model.ids import is_cluster_name
