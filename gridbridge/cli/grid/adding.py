@@ -1,7 +1,7 @@
 """What gridsub -c does: it adds tasks to a campaign."""
 
 from gridbridge.cli import output
-from gridbridge.cli.grid import patience
+from gridbridge.cli.grid import runner_reply
 from gridbridge.model.report import count
 from gridbridge.services.tools import (
     campaign_check,
@@ -33,8 +33,8 @@ def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> i
     if is_check:
         output.line(f"campaign {number}: {count(len(new), 'task')} more, nothing is stored")
         return 0
-    with patience.told("gridsub"):
+    with runner_reply.told("gridsub"):
         campaigns.add(number, new)
     added = count(len(new), "task")
     lines = (f"{added} successfully added", f"CAMPAIGN_ID={number}")
-    return patience.stored("gridsub", lines, f"{added} more of campaign {number} are stored")
+    return runner_reply.stored("gridsub", lines, f"{added} more of campaign {number} are stored")

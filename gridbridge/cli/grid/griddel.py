@@ -3,7 +3,7 @@
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.grid import REFUSED, UNREACHABLE, onward, patience
+from gridbridge.cli.grid import REFUSED, UNREACHABLE, onward, runner_reply
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.services.tools.campaigns import Unanswered, Unreachable
@@ -72,10 +72,10 @@ def griddel(
         campaign, task = _job(job)
         wanted = (campaign,)
     try:
-        with patience.told("griddel"):
+        with runner_reply.told("griddel"):
             answers = campaigns.ask(verb, wanted, task=task)
     except (Unanswered, Unreachable) as error:
-        return patience.ended("griddel", error)
+        return runner_reply.ended("griddel", error)
     for number, told in answers.items():
         if told is Answer.DONE:
             what = f"Campaign {number}" if job is None else f"Task {number}.{task}"

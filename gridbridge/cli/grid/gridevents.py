@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.grid import REFUSED, UNREACHABLE, events, onward, patience
+from gridbridge.cli.grid import REFUSED, UNREACHABLE, events, onward, runner_reply
 from gridbridge.cli.options import FOLDER
 from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.request import Answer, Verb
@@ -112,10 +112,10 @@ def _close(found: tuple[Event, ...], verb: Verb, hint: str = "") -> int:
         output.line(f"no event is open; nothing is changed{hint}")
         return 0
     try:
-        with patience.told("gridevents"):
+        with runner_reply.told("gridevents"):
             answers = campaigns.ask(verb, numbers, of=tuple({one.campaign for one in found}))
     except (Unanswered, Unreachable) as error:
-        return patience.ended("gridevents", error)
+        return runner_reply.ended("gridevents", error)
     for number, told in answers.items():
         if told is Answer.DONE:
             output.line(f"Event {number} closed")

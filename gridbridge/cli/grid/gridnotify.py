@@ -5,7 +5,7 @@ import os
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.grid import REFUSED, UNREACHABLE, onward, patience
+from gridbridge.cli.grid import REFUSED, UNREACHABLE, onward, runner_reply
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.notices import Severity, Way
 from gridbridge.model.campaigns.request import Answer, Verb
@@ -66,12 +66,12 @@ def gridnotify(
     if len(chosen) + is_list != 1:
         raise click.UsageError(ONE_WAY)
     try:
-        with patience.told("gridnotify"):
+        with runner_reply.told("gridnotify"):
             if is_list:
                 return _list(is_json)
             return _change(*chosen[0], severity, is_end, is_verbose)
     except (Unanswered, Unreachable) as error:
-        return patience.ended("gridnotify", error)
+        return runner_reply.ended("gridnotify", error)
 
 
 def _list(is_json: bool) -> int:

@@ -13,7 +13,7 @@ from gridbridge.cli.grid import (
     checking,
     debugging,
     onward,
-    patience,
+    runner_reply,
     waiting,
 )
 from gridbridge.cli.grid.source import Typed, text_of
@@ -193,7 +193,7 @@ def gridsub(
     except (ConfigError, NotTheirs, Refused) as error:
         return _refused(error)
     except (Unanswered, Unreachable) as error:
-        return patience.ended("gridsub", error)
+        return runner_reply.ended("gridsub", error)
 
 
 def _submitted(said: Said) -> int:
@@ -208,7 +208,7 @@ def _submitted(said: Said) -> int:
             raise Unreachable(str(error)) from error
         except GridbridgeError as error:
             raise Refused(str(error)) from error
-    with patience.told("gridsub"):
+    with runner_reply.told("gridsub"):
         return campaigns.submit(admitted)
 
 
@@ -232,7 +232,7 @@ def _go_on_adding(
 
 def _told(number: int, is_wait: bool) -> int:
     lines = ("Campaign successfully submitted", f"CAMPAIGN_ID={number}")
-    status = patience.stored("gridsub", lines, f"campaign {number} is stored")
+    status = runner_reply.stored("gridsub", lines, f"campaign {number} is stored")
     return status or _waited(number, is_wait)
 
 
