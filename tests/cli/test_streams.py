@@ -120,8 +120,8 @@ def test_what_is_stored_is_told_where_its_id_can_not_be_printed(
     program = (
         "from gridbridge.services.tools import campaign_check, campaign_sources, campaign_tasks,"
         " campaigns\n"
-        "from gridbridge.cli.grid import gridsub, onward\n"
-        "onward.host = lambda *_: ''\n"
+        "from gridbridge.cli.grid import gridsub, relay\n"
+        "relay.host = lambda *_: ''\n"
         "campaign_check.require_admitted = lambda said: said\n"
         "campaign_sources.array = lambda *_: Said()\n"
         "class Said: warnings = (); jdl = type('Jdl', (), {'datasets': ()})\n"

@@ -6,7 +6,7 @@ from datetime import datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.grid import onward
+from gridbridge.cli.grid import relay
 from gridbridge.cli.grid.events import MOMENT
 from gridbridge.cli.options import FOLDER
 from gridbridge.model.campaigns.events import Event
@@ -121,4 +121,4 @@ def _known(value: object) -> str:
 
 def main() -> None:
     """Run it."""
-    onward.run(gridclusters, "gridclusters")
+    relay.run(gridclusters, "gridclusters")

@@ -3,7 +3,7 @@
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.grid import REFUSED, UNREACHABLE, onward, runner_reply
+from gridbridge.cli.grid import REFUSED, UNREACHABLE, relay, runner_reply
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.services.tools.campaigns import Unanswered, Unreachable
@@ -110,4 +110,4 @@ def _job(text: str) -> tuple[int, int]:
 
 def main() -> None:
     """Run it."""
-    onward.run(griddel, "griddel", UNREACHABLE, changes=lambda _: True)
+    relay.run(griddel, "griddel", UNREACHABLE, changes=lambda _: True)

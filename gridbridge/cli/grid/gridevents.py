@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.grid import REFUSED, UNREACHABLE, events, onward, runner_reply
+from gridbridge.cli.grid import REFUSED, UNREACHABLE, events, relay, runner_reply
 from gridbridge.cli.options import FOLDER
 from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.request import Answer, Verb
@@ -137,4 +137,4 @@ def _changes(asked: Mapping[str, Any]) -> bool:
 
 def main() -> None:
     """Run it."""
-    onward.run(gridevents, "gridevents", UNREACHABLE, changes=_changes)
+    relay.run(gridevents, "gridevents", UNREACHABLE, changes=_changes)

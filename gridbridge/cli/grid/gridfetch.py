@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.grid import REFUSED, onward
+from gridbridge.cli.grid import REFUSED, relay
 from gridbridge.cli.options import FOLDER
 from gridbridge.model.report import count
 from gridbridge.services.tools import campaign_tasks, campaigns
@@ -61,12 +61,12 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     return REFUSED if any(each.problem for each in done) else 0
 
 
-def _outputs(asked: Mapping[str, Any], _: Sequence[str]) -> onward.Files:
+def _outputs(asked: Mapping[str, Any], _: Sequence[str]) -> relay.Files:
     """Return what is fetched to the transfer host first."""
     number = asked["number"]
-    return onward.Files(words=(str(number), "out"), to=asked["to"] or f"campaign.{number}")
+    return relay.Files(words=(str(number), "out"), to=asked["to"] or f"campaign.{number}")
 
 
 def main() -> None:
     """Run it."""
-    onward.run(gridfetch, "gridfetch", writes=_outputs)
+    relay.run(gridfetch, "gridfetch", writes=_outputs)

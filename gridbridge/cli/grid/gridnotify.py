@@ -5,7 +5,7 @@ import os
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.grid import REFUSED, UNREACHABLE, onward, runner_reply
+from gridbridge.cli.grid import REFUSED, UNREACHABLE, relay, runner_reply
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.notices import Severity, Way
 from gridbridge.model.campaigns.request import Answer, Verb
@@ -110,4 +110,4 @@ def _change(way: Way, identity: str, severity: str | None, is_end: bool, is_verb
 
 def main() -> None:
     """Run it."""
-    onward.run(gridnotify, "gridnotify", UNREACHABLE, changes=lambda asked: not asked["is_list"])
+    relay.run(gridnotify, "gridnotify", UNREACHABLE, changes=lambda asked: not asked["is_list"])

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.grid import REFUSED, listing, onward, showing, watching
+from gridbridge.cli.grid import REFUSED, listing, relay, showing, watching
 from gridbridge.cli.grid.showing import NothingEnded, Unknown, View
 from gridbridge.cli.options import FOLDER
 from gridbridge.cli.plots import written
@@ -164,15 +164,15 @@ def _read_job(text: str) -> tuple[int, int]:
         raise click.UsageError(f"-j {error}") from error
 
 
-def _picture(asked: Mapping[str, Any], words: Sequence[str]) -> onward.Files | None:
+def _picture(asked: Mapping[str, Any], words: Sequence[str]) -> relay.Files | None:
     """Return what is drawn on the transfer host, which names it otherwise."""
     folder, name = os.path.split(asked["picture"] or "")
     if not name:
         return None
     drawn = (*words, "--plot", f"out/{name}")  # the last one counts
-    return onward.Files(words=drawn, to=folder or ".", says=asked["picture"])
+    return relay.Files(words=drawn, to=folder or ".", says=asked["picture"])
 
 
 def main() -> None:
     """Run it."""
-    onward.run(gridstat, "gridstat", writes=_picture)
+    relay.run(gridstat, "gridstat", writes=_picture)

@@ -12,7 +12,7 @@ from gridbridge.cli.grid import (
     adding,
     checking,
     debugging,
-    onward,
+    relay,
     runner_reply,
     waiting,
 )
@@ -185,7 +185,7 @@ def gridsub(
             said = _sent_here() if is_ready else typed.read()
             for warning in said.warnings:
                 output.complain(f"gridsub: {warning}")
-            if there := onward.host(CAMPAIGNS):
+            if there := relay.host(CAMPAIGNS):
                 return _go_on(there, said, options)
             if is_check:
                 return checking.check(said)
@@ -215,7 +215,7 @@ def _submitted(said: Said) -> int:
 def _add(typed: Typed, number: int, file: str | None, text: str | None, options: list[str]) -> int:
     if not typed.is_nothing or (file is None) == (text is None):
         raise click.UsageError(adding.USAGE)
-    if there := onward.host(CAMPAIGNS):
+    if there := relay.host(CAMPAIGNS):
         return _go_on_adding(there, number, file, text, options)
     is_check = "--check" in options
     status = adding.add(number, file, text, is_check=is_check)
@@ -252,7 +252,7 @@ def _go_on(there: str, said: Said, options: list[str]) -> int:
 
 def _gone_on(there: str, words: list[str], options: list[str], stdin: bytes | None) -> int:
     is_check = "--check" in options
-    return onward.go(there, "gridsub", words + options, UNREACHABLE, stdin, changes=not is_check)
+    return relay.go(there, "gridsub", words + options, UNREACHABLE, stdin, changes=not is_check)
 
 
 def _refused(error: GridbridgeError) -> int:

@@ -2,7 +2,7 @@
 
 import click
 
-from gridbridge.cli.grid import onward, waiting
+from gridbridge.cli.grid import relay, waiting
 from gridbridge.cli.options import FOLDER
 from gridbridge.services.tools import campaigns
 
@@ -26,4 +26,4 @@ def gridwait(numbers: tuple[int, ...], folder: str) -> int:
 
 def main() -> None:
     """Run it."""
-    onward.run(gridwait, "gridwait")
+    relay.run(gridwait, "gridwait")

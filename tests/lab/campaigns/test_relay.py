@@ -44,7 +44,7 @@ def waiting(site: Grid, open_back: None) -> Iterator[tuple[int, str]]:
         have_slots(grid, USUAL_SLOTS)  # other tests of the folder have more
         fill = grid.submit(*FILL, user="bob", cluster="beta", script="sleep 600\n")
         grid.until(lambda: list(grid.states("beta").values()) == ["r"] * 4, "beta to be full")
-        jdl = {"name": "onward", "type": "normal", "exec_file": "sleep 1", "walltime": "0:5"}
+        jdl = {"name": "relay", "type": "normal", "exec_file": "sleep 1", "walltime": "0:5"}
         number = submit(grid, {**jdl, "nb_jobs": 3, "clusters": {"beta": {}}})
         grid.until(lambda: _waiting(grid, number) == [3], "its tasks to wait", 90)
         yield number, grid.sh(HOST, LEDGER.format(number)).split()[0]
@@ -86,7 +86,7 @@ def test_none_of_its_tasks_starts_in_a_queue_that_sends_on(
 def test_a_campaign_that_names_such_a_queue_alone_is_refused_there(site: Grid) -> None:
     """Its owner is told, and what was refused may run elsewhere."""
     grid = site
-    jdl = {"name": "onward", "type": "normal", "exec_file": "true", "walltime": "0:5"}
+    jdl = {"name": "relay", "type": "normal", "exec_file": "true", "walltime": "0:5"}
     number = submit(grid, {**jdl, "nb_jobs": 1, "clusters": {"beta": {"queue": BACK}}})
 
     def told() -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.cli.grid import UNANSWERED, UNREACHABLE, onward
+from gridbridge.cli.grid import UNANSWERED, UNREACHABLE, relay
 from gridbridge.cli.grid.griddel import main as griddel
 from gridbridge.cli.grid.gridevents import main as gridevents
 from gridbridge.cli.grid.gridfetch import main as gridfetch
@@ -40,8 +40,8 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         asked.append((host, *argv, stdin))
         return 3
 
-    monkeypatch.setattr("gridbridge.shell.onward.run", run)
-    monkeypatch.setattr(onward, "host", lambda *_: "alpha-master")
+    monkeypatch.setattr("gridbridge.shell.relay.run", run)
+    monkeypatch.setattr(relay, "host", lambda *_: "alpha-master")
     return asked
 
 
@@ -49,10 +49,10 @@ def test_a_command_goes_where_the_service_is(tmp_path: Path) -> None:
     """Here where its folder is, also by a mount; else where gridbridge.toml says."""
     path = configured(tmp_path)
 
-    assert onward.host(str(tmp_path), path) == ""
-    assert onward.host(str(tmp_path / "no"), path) == "alpha-master"
-    assert onward.host(str(tmp_path / "no"), str(tmp_path / "none.toml")) == ""
-    assert onward.host(str(tmp_path / "no"), configured(tmp_path, "")) == ""
+    assert relay.host(str(tmp_path), path) == ""
+    assert relay.host(str(tmp_path / "no"), path) == "alpha-master"
+    assert relay.host(str(tmp_path / "no"), str(tmp_path / "none.toml")) == ""
+    assert relay.host(str(tmp_path / "no"), configured(tmp_path, "")) == ""
 
 
 def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path) -> None:
@@ -149,8 +149,8 @@ def test_what_is_written_there_is_brought_here(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "new").mkdir()
     (tmp_path / "new/a.png").write_text("old")
-    monkeypatch.setattr("gridbridge.shell.onward.bring", bring)
-    monkeypatch.setattr(onward, "host", lambda *_: "alpha-master")
+    monkeypatch.setattr("gridbridge.shell.relay.bring", bring)
+    monkeypatch.setattr(relay, "host", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 
     with pytest.raises(SystemExit) as ended:
@@ -202,8 +202,8 @@ def test_a_lost_connection_is_not_called_a_host_that_is_not_reached(
     (tmp_path / "ssh").write_text(SSH.format(begins))
     (tmp_path / "ssh").chmod(0o755)
     defaults = (None, str(tmp_path / "ssh"), 1)
-    monkeypatch.setattr("gridbridge.shell.onward.run.__defaults__", defaults)
-    monkeypatch.setattr(onward, "host", lambda *_: "alpha-master")
+    monkeypatch.setattr("gridbridge.shell.relay.run.__defaults__", defaults)
+    monkeypatch.setattr(relay, "host", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 
     with pytest.raises(SystemExit) as ended:

@@ -18,7 +18,7 @@ from gridbridge.cli import output, program
 from gridbridge.cli.grid import UNANSWERED
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import CONFIG, PUBLISHED
-from gridbridge.shell import onward
+from gridbridge.shell import relay
 
 PROGRAMS = "/opt/gridbridge/bin"
 HERE = ("-h", "--help", "--published")
@@ -92,10 +92,10 @@ def go(
     `lost` is that of one that was not reached, UNANSWERED of one that may have changed something.
     """
     said = HANDED_OVER if changes and stdin is None else stdin
-    status = onward.run(there, (f"{PROGRAMS}/{name}", *words), said)
-    if status not in (onward.FAILED, onward.UNREACHED):
+    status = relay.run(there, (f"{PROGRAMS}/{name}", *words), said)
+    if status not in (relay.FAILED, relay.UNREACHED):
         return status
-    is_begun = changes and status == onward.FAILED
+    is_begun = changes and status == relay.FAILED
     told = LOST if is_begun else NOT_REACHED if changes else EITHER
     output.complain(told.format(name, there))
     return UNANSWERED if is_begun else lost
@@ -106,8 +106,8 @@ def bring(there: str, name: str, files: Files) -> int:
     try:
         os.makedirs(files.to, exist_ok=True)
         with TemporaryDirectory(prefix=".gridbridge.", dir=files.to) as folder:
-            status = onward.bring(there, (f"{PROGRAMS}/{name}", *files.words), folder)
-            if status == onward.FAILED:
+            status = relay.bring(there, (f"{PROGRAMS}/{name}", *files.words), folder)
+            if status == relay.FAILED:
                 output.complain(EITHER.format(name, there))
                 return program.ERROR
             _put(f"{folder}/out", files.to)
