@@ -105,7 +105,7 @@ bench: lab ## what a transfer and a campaign cost, in the lab; fails when a targ
 	$(BIN)/python -m bench.rebalance --json .build/rebalance.json; rebalance=$$?; \
 	$(BIN)/python -m bench.qstat_parse; parse=$$?; \
 	$(BIN)/python -m bench.accounting --json .build/accounting.json; accounting=$$?; \
-	$(BIN)/python -m bench.campaign --json .build/campaign.json brought cycle ended held noted sent injected asked harvest; campaign=$$?; \
+	$(BIN)/python -m bench.campaign --json .build/campaign.json brought cycle kept_tasks locks ledger reading injected questions harvest; campaign=$$?; \
 	$(BIN)/python -m bench.transfer --json .build/figures.json && [ $$simulation$$replay$$elastic$$join$$rebalance$$parse$$accounting$$campaign = 00000000 ]
 
 format: $(VENV)/ready

@@ -2,15 +2,15 @@
 
 usage: python -m bench.campaign [--json FILE] [--tasks N] [PART ...]
 
-brought   1,000,000 parameters, from gridsub to stored, beside the plainest way to store them
-cycle     the decisions of one cycle (bench/cycle.py)
-ended     what is kept of 1,000,000 ended tasks (bench/ended.py)
-held      the state file while others wait to write it (bench/held.py)
-sent      a cycle's look at tasks that run (bench/sent.py)
-noted     arrays noted in root's ledger (bench/noted.py)
-injected  tasks submitted to real Grid Engine and OAR; needs the lab (bench/injection.py)
-asked     how often two clusters are asked; needs the lab (bench/asked.py)
-harvest   how a campaign fills a real cluster; needs the lab (bench/harvest.py)
+brought     1,000,000 parameters, from gridsub to stored, beside the plainest way to store them
+cycle       the decisions of one cycle (bench/cycle.py)
+kept_tasks  what is kept of 1,000,000 ended tasks (bench/kept_tasks.py)
+locks       the state file while others wait to write it (bench/locks.py)
+reading     a cycle's look at tasks that run (bench/reading.py)
+ledger      arrays noted in root's ledger (bench/ledger.py)
+injected    tasks submitted to real Grid Engine and OAR; needs the lab (bench/injection.py)
+questions   how often two clusters are asked; needs the lab (bench/questions.py)
+harvest     how a campaign fills a real cluster; needs the lab (bench/harvest.py)
 
 Without a part those that need no lab. `brought` has a folder of people's files and a state file of
 its own. One process is gridsub, which reads the parameters, brings the file and waits for its
@@ -29,7 +29,7 @@ from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import asked, cycle, ended, harvest, held, injection, noted, sent
+from bench import cycle, harvest, injection, kept_tasks, ledger, locks, questions, reading
 from bench.rows import Row, show
 from gridbridge.config.submission import jdl
 from gridbridge.services.campaigns.intake import Intake
@@ -49,15 +49,15 @@ def main() -> None:
     parts = {
         "brought": lambda: brought(options.tasks),
         "cycle": cycle.rows,
-        "ended": lambda: ended.rows(options.tasks),
-        "held": held.rows,
-        "noted": lambda: noted.rows(options.tasks),
-        "sent": sent.rows,
+        "kept_tasks": lambda: kept_tasks.rows(options.tasks),
+        "locks": locks.rows,
+        "ledger": lambda: ledger.rows(options.tasks),
+        "reading": reading.rows,
         "injected": injection.rows,
-        "asked": asked.rows,
+        "questions": questions.rows,
         "harvest": harvest.rows,
     }
-    chosen = options.parts or ("brought", "cycle", "ended", "held", "sent", "noted")
+    chosen = options.parts or ("brought", "cycle", "kept_tasks", "locks", "reading", "ledger")
     rows = [row for name in chosen for row in parts[name]()]
     show(rows)
     if options.json:

@@ -4,23 +4,23 @@ from collections.abc import Callable
 
 import pytest
 
-from bench import campaign, cycle, ended, held, noted, sent
+from bench import campaign, cycle, kept_tasks, ledger, locks, reading
 from bench.rows import Row
 
 FEW = {
     cycle: {"CAMPAIGNS": 20, "CLUSTERS": 5, "TASKS": 20_000, "ENDED": 50, "EVENTS": 2, "RUNS": 1},
-    ended: {"RUNS": 1},
-    held: {"TASKS": 200, "AN_ARRAY": 20, "CAMPAIGNS": 3, "CLUSTERS": 2},
-    noted: {"AN_ARRAY": 10, "SOME": 1},
-    sent: {"FEW": 1, "MANY": 2, "RUNS": 1},
+    kept_tasks: {"RUNS": 1},
+    locks: {"TASKS": 200, "AN_ARRAY": 20, "CAMPAIGNS": 3, "CLUSTERS": 2},
+    ledger: {"AN_ARRAY": 10, "SOME": 1},
+    reading: {"FEW": 1, "MANY": 2, "RUNS": 1},
 }
 PARTS: dict[str, Callable[[], list[Row]]] = {
     "brought": lambda: campaign.brought(20),
     "cycle": cycle.rows,
-    "ended": lambda: ended.rows(100),
-    "held": held.rows,
-    "noted": lambda: noted.rows(30),
-    "sent": sent.rows,
+    "kept_tasks": lambda: kept_tasks.rows(100),
+    "locks": locks.rows,
+    "ledger": lambda: ledger.rows(30),
+    "reading": reading.rows,
 }
 
 
