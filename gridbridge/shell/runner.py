@@ -12,6 +12,10 @@ import time
 
 from gridbridge.errors import CommandFailed
 
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 CHUNK_BYTES = 65536
 SIGKILL = 9  # of Linux; importing signal, and with it enum, costs 5 ms
 SIGPIPE = 13  # ignored by Python; a program starts with its default
@@ -33,6 +37,24 @@ class Completed:
         if self.status:
             raise CommandFailed(self.argv, self.status, self.stdout, self.stderr)
         return self
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+_after_each: "Callable[[], None]" = _nothing
+
+
+def after_each(act: "Callable[[], None]") -> None:
+    """Have this process do something after each program that is over, here or far away."""
+    global _after_each
+    _after_each = act
+
+
+def is_over() -> None:
+    """Note that a program is over that another way than ours ran."""
+    _after_each()
 
 
 def run(
@@ -95,6 +117,7 @@ def run_on(
         raise CommandFailed(argv, None, b"", str(error).encode()) from error
     finally:
         close(ours)
+        _after_each()
     return Completed(argv, status, stdout, stderr)
 
 

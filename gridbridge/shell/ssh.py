@@ -111,7 +111,10 @@ def run(
         return runner.run(argv, env, timeout_s, stdin)
     token = files.random_name()
     whole = request(token, argv, env, timeout_s, stdin)
-    ended, is_unread = (carrier or _carrier).carry(login, token, whole, timeout_s)
+    try:
+        ended, is_unread = (carrier or _carrier).carry(login, token, whole, timeout_s)
+    finally:
+        runner.is_over()
     return answer(token, argv, ended) or _fail(login, token, ended, is_unread)
 
 

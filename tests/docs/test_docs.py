@@ -13,9 +13,12 @@ import click
 import pytest
 
 from gridbridge import config
+from gridbridge.apply.as_user import PATIENCE_S
 from gridbridge.cli.main import gridbridge
 from gridbridge.methods.sensor import HUNG_S
+from gridbridge.model.cluster import Cluster
 from gridbridge.model.places import HOME
+from gridbridge.model.settings import Setting
 from gridbridge.model.site.sections import Site
 from tests.docs.console import PAGES, ROOT, Typed, console, matches
 
@@ -169,6 +172,11 @@ def test_systemd_ends_a_poller_that_gives_no_sign_of_life() -> None:
     assert service["WatchdogSignal"] == "SIGKILL"  # one that is stopped does not hear SIGABRT
 
 
+def _longest_call_s() -> float:
+    told: Setting = Cluster.__dataclass_fields__["command_timeout_s"].metadata["setting"]
+    return max(told.high, PATIENCE_S)
+
+
 @pytest.mark.parametrize("name", ["runner", "nikita"])
 def test_a_program_of_campaigns_goes_on_by_systemd_or_comes_by_cron(name: str) -> None:
     """As the service account; cron calls it by its hook, which gives all words on."""
@@ -180,6 +188,9 @@ def test_a_program_of_campaigns_goes_on_by_systemd_or_comes_by_cron(name: str) -
 
     assert unit["Service"]["User"] == account
     assert unit["Service"]["ExecStart"] == f"{program} --loop"
+    assert (unit["Service"]["Type"], unit["Service"]["NotifyAccess"]) == ("notify", "main")
+    assert float(unit["Service"]["WatchdogSec"]) > _longest_call_s()  # it beats after each
+    assert unit["Service"]["WatchdogSignal"] == "SIGKILL"  # as the poller's
     log = f"/var/lib/gridbridge/{name}.log"
     assert f"* * * * * {account} /opt/gridbridge/oar-hooks/{name} >>{log} 2>&1" in cron
     assert os.access(hook, os.X_OK)

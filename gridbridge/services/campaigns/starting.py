@@ -16,6 +16,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.services import cycle, process
 from gridbridge.services.configuration import Configuration
 from gridbridge.services.cycle import Daemon
+from gridbridge.shell import runner
 from gridbridge.shell.account import become
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.life_sign import LifeSign
@@ -68,10 +69,20 @@ def _run(name: str, lock: str, load: Callable[[], Make], *, is_loop: bool, is_dr
     daemon = make(policy, clock, is_dry=is_dry)
     if is_loop and not is_dry:
         lasting = Reloading(daemon, configuration, lambda new: make(new, clock, is_dry=False))
-        cycle.run_forever(lasting, signals, LifeSign(lock), clock, tell)
+        go_on(lasting, signals, LifeSign(lock), clock)
         return
     with daemon.open_cycle() as program:
         cycle.once(program, print, is_dry=is_dry)
+
+
+def go_on(daemon: Daemon[Any, Any], signals: Signals, life_sign: LifeSign, clock: Clock) -> None:
+    """Do cycles until told to stop; each call to a cluster that is over shows that we live.
+
+    A cycle has as many calls as there is to do, one after another, and each has a limit: what is
+    silent for longer than that hangs.
+    """
+    runner.after_each(life_sign.beat)
+    cycle.run_forever(daemon, signals, life_sign, clock, tell)
 
 
 def tell(sentence: str) -> None:

@@ -1,0 +1,91 @@
+"""A program of campaigns that goes on shows that it lives, however long a cycle of it is."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import CommandFailed
+from gridbridge.model.route import Login
+from gridbridge.services.campaigns import starting
+from gridbridge.services.journal import Entry, Journal
+from gridbridge.shell import runner, ssh
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.runner import Completed
+from gridbridge.state.database import Database
+
+FAR = Login(host="beta")
+
+
+class Lost(ssh.Client):
+    """Carries requests of which none has an answer."""
+
+    def carry(self, login: Login, *_: object) -> tuple[Completed, bool]:
+        """Lose one."""
+        raise CommandFailed((login.host,), None)
+
+
+class Calling:
+    """A program whose one cycle calls clusters one after another; it is told to stop then."""
+
+    pause_s = 15.0
+
+    def __init__(self, folder: Path) -> None:
+        self.journal = Journal(Database.open(f"sqlite:///{folder}/state.db"))
+        self.is_stopped = False
+        self.beats = 0
+        self.beats_after: list[int] = []
+
+    def beat(self) -> None:
+        """Live on."""
+        self.beats += 1
+
+    def wait(self, _: float) -> bool:
+        """Stop at once."""
+        return True
+
+    @contextmanager
+    def open_cycle(self) -> Iterator["Calling"]:
+        """Begin the cycle."""
+        self.is_stopped = True
+        yield self
+
+    def gather(self) -> int:
+        """Ask two clusters; one does not answer."""
+        self._call(None)
+        self._call(FAR)
+        return 0
+
+    def decide(self, _: int) -> int:
+        """Decide nothing."""
+        return 0
+
+    def entry(self, *_: int) -> Entry | None:
+        """Tell nothing."""
+        return None
+
+    def apply(self, *_: int) -> None:
+        """Act as an owner, twice; the second time in vain."""
+        self._call(None)
+        self._call(None, "/no/such/program")
+
+    def _call(self, login: Login | None, program: str = "/bin/true") -> None:
+        with suppress(CommandFailed):
+            ssh.run(login, (program,), {}, 9.0, carrier=Lost())
+        self.beats_after.append(self.beats)
+
+
+@pytest.fixture(name="calling")
+def _calling(tmp_path: Path) -> Iterator[Calling]:
+    yield Calling(tmp_path)
+    runner.after_each(lambda: None)
+
+
+def test_each_call_that_is_over_is_a_sign_of_life_and_a_cycle_that_hangs_gives_none(
+    calling: Calling,
+) -> None:
+    """Also one that failed; what could not be started took no time."""
+    starting.go_on(calling, calling, calling, Clock())  # type: ignore[arg-type]  # what it needs of them
+
+    assert calling.beats_after == [2, 3, 4, 4]
