@@ -4,12 +4,13 @@ Somebody restored it. The ledger knows what was submitted since: those arrays ar
 tasks do not wait any more, and what was begun in their place is undone.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from datetime import datetime
 
+from gridbridge.decisions.campaigns.ending.portions import PORTION
 from gridbridge.decisions.campaigns.failures.retries import avoided, never
 from gridbridge.model.campaigns.adoption import Adoption, Kept
 from gridbridge.model.campaigns.campaign import (
@@ -24,42 +25,108 @@ from gridbridge.model.campaigns.plan import Tried
 from gridbridge.model.campaigns.steps import is_step
 
 
-def adopt(kept: Kept, noted: Iterable[Noted], refused: Array, at: datetime) -> Adoption:
-    """Return what becomes of a campaign after the ledger refused an array of it.
+def adopt(
+    kept: Kept, noted: Iterable[Noted], refused: Array, at: datetime, most: int = PORTION
+) -> tuple[Adoption, ...]:
+    """Return what becomes of a campaign after the ledger refused an array of it, in portions.
+
+    They are kept one after the other. After each the state file is as one that was restored from a
+    later moment: what is still lost waits, and the ledger refuses it once more. So the last
+    attempts of tasks come first.
 
     Of a task's attempts that were lost the last one is waited for, and the copies after it; nobody
     saw how others ended.
     """
     ledger = {one.number: one for one in noted}
-    undone = {one.number for one in kept.arrays if _differs(one, kept, ledger)} | {refused.number}
-    of_copies = {one.number for one in (*kept.arrays, refused) if one.is_of_copies}
-    lost = [
-        one
-        for one in ledger.values()
-        if one.number in undone or one.number not in {each.number for each in kept.arrays}
+    undone = [one for one in kept.arrays if _differs(one, kept, ledger)]
+    undone += [refused] if refused.number not in {one.number for one in undone} else []
+    there = {one.number for one in kept.arrays} - {one.number for one in undone}
+    lost = [ledger[number] for number in sorted(ledger.keys() - there, reverse=True)]
+    first = _first_alive(ledger.values())
+    gone = [_undone(one, kept) for one in sorted(undone, key=lambda one: one.number)]
+    waiting = sorted((*kept.waiting, *(each for one in gone for each in one.waiting)), key=_first)
+    before = defaultdict[int, list[Attempt]](list)
+    for each in kept.attempts:
+        before[each.task] += [each] if each.array in there else []
+    known = [
+        Adoption(
+            campaign=refused.campaign,
+            arrays=tuple(_array(refused.campaign, one, at) for one in some),
+            attempts=tuple(
+                each for one in some for each in _attempts(refused.campaign, one, first)
+            ),
+            superseded=tuple(_superseded(before, alive)),
+            no_longer=no_longer,
+            waiting=parts,
+        )
+        for some in _in_groups(lost, most)
+        for alive in [_alive(some, first)]
+        for no_longer, parts in [_taken(waiting, alive.keys())]
     ]
-    first = _first_alive(lost)
-    sent = {task for one in lost for task, _ in one.tasks}
-    back = [
-        one
-        for one in kept.attempts
-        if one.array in undone - of_copies and one.task not in sent and not is_step(one.task)
-    ]
-    return Adoption(
-        campaign=refused.campaign,
-        undone=tuple(sorted(undone)),
-        arrays=tuple(_array(refused.campaign, one, at) for one in lost),
-        attempts=tuple(each for one in lost for each in _attempts(refused.campaign, one, first)),
-        superseded=tuple(
-            replace(one, outcome=Outcome.SITE_FAULT)
-            for one in kept.attempts
-            if one.array not in undone and one.attempt < first.get(one.task, 0)
-        ),
-        waiting=(
-            *without(kept.waiting, sent),
-            *_waiting(back, kept),
-        ),
+    return (*gone, *known)
+
+
+def _undone(array: Array, kept: Kept) -> Adoption:
+    """Return how an array that never was submitted is undone: its tasks wait as before."""
+    of_array = [one for one in kept.attempts if one.array == array.number]
+    back = [one for one in of_array if not array.is_of_copies and not is_step(one.task)]
+    waiting = tuple(_waiting(back, kept))
+    return Adoption(campaign=array.campaign, undone=(array.number,), waiting=waiting)
+
+
+def _in_groups(lost: Iterable[Noted], most: int) -> Iterator[list[Noted]]:
+    """Yield arrays in groups of so many tasks, or of one array that has more."""
+    some: list[Noted] = []
+    tasks = 0
+    for one in lost:
+        if some and tasks + len(one.tasks) > most:
+            yield some
+            some, tasks = [], 0
+        some.append(one)
+        tasks += len(one.tasks)
+    if some:
+        yield some
+
+
+def _alive(arrays: Iterable[Noted], first: Mapping[int, int]) -> dict[int, int]:
+    """Return the tasks of arrays, no copies, that wait no more, with their attempts there."""
+    return {
+        task: attempt
+        for one in arrays
+        if not one.is_of_copies
+        for task, attempt in one.tasks
+        if attempt == first[task]
+    }
+
+
+def _superseded(before: Mapping[int, list[Attempt]], alive: Mapping[int, int]) -> Iterator[Attempt]:
+    """Yield the attempts that were waited for until later ones were known again."""
+    for task, attempt in alive.items():
+        for one in before.get(task, ()):
+            if one.attempt < attempt:
+                yield replace(one, outcome=Outcome.SITE_FAULT)
+
+
+def _taken(
+    waiting: list[Waiting], tasks: Iterable[int]
+) -> tuple[tuple[Waiting, ...], tuple[Waiting, ...]]:
+    """Take tasks out of what waits, by its first tasks; return what was there, and is instead."""
+    these = sorted(task for task in tasks if not is_step(task))
+    if not these:
+        return (), ()
+    begin = max(0, bisect_right(waiting, these[0], key=_first) - 1)
+    end = bisect_right(waiting, these[-1], key=_first)
+    before, after = waiting[begin:end], without(waiting[begin:end], {*these})
+    waiting[begin:end] = after
+    stays = {*before} & {*after}
+    return (
+        tuple(one for one in before if one not in stays),
+        tuple(one for one in after if one not in stays),
     )
+
+
+def _first(one: Waiting) -> int:
+    return one.first
 
 
 def _waiting(back: Iterable[Attempt], kept: Kept) -> Iterable[Waiting]:

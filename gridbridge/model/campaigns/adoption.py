@@ -19,11 +19,12 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption:
-    """What the state file keeps from then on."""
+    """A portion of what the state file keeps from then on."""
 
     campaign: int
-    undone: tuple[int, ...]  # arrays that never were submitted
-    arrays: tuple[Array, ...]
-    attempts: tuple[Attempt, ...]
-    superseded: tuple[Attempt, ...]  # attempts that later ones followed
-    waiting: tuple[Waiting, ...]  # instead of what waited
+    undone: tuple[int, ...] = ()  # arrays that never were submitted
+    arrays: tuple[Array, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    superseded: tuple[Attempt, ...] = ()  # attempts that later ones followed
+    no_longer: tuple[Waiting, ...] = ()  # waited
+    waiting: tuple[Waiting, ...] = ()  # waits in the place of that

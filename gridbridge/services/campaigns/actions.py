@@ -278,7 +278,10 @@ class Actions:
         self._events.open_once(replace(event, why=why))
 
     def _adopt(self, array: Array) -> None:
-        """Take over what root's ledger knows of a campaign; the next cycle goes on from there."""
+        """Take over what root's ledger knows of a campaign; the next cycle goes on from there.
+
+        A kill between two portions leaves some of it lost, which is refused and taken over again.
+        """
         try:
             noted = self._acts.noted(array.campaign)
         except GridbridgeError as error:
@@ -286,11 +289,13 @@ class Actions:
             return
         now = self._clock.now()
         event = opened_now(Kind.CAMPAIGN, Code.RESTORED, array.campaign, "", now)
-        adoption = adopt(self._tries.kept(array.campaign), noted, array, now)
+        *first, last = adopt(self._tries.kept(array.campaign), noted, array, now)
+        for some in first:
+            self._tries.adopt(some)
         with self._database.transaction():
-            self._tries.adopt(adoption)
+            self._tries.adopt(last)
             self._events.put([event])
-        self._touched += adoption.attempts
+        self._touched += (each for some in (*first, last) for each in some.attempts)
 
     def _close(self, array: Array, outcome: Outcome) -> None:
         """Note that none of an array's tasks ran, or will run again."""

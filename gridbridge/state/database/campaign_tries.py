@@ -262,19 +262,19 @@ class CampaignTries:
         )
 
     def adopt(self, adoption: Adoption) -> None:
-        """Keep what root's ledger knew."""
+        """Keep a portion of what root's ledger knew."""
         campaign = adoption.campaign
         undone = (
             (ATTEMPTS, ATTEMPTS.c.array.in_(adoption.undone)),
             (ARRAYS, ARRAYS.c.number.in_(adoption.undone)),
         )
         with self._database.transaction():
-            for table, these in undone:
+            for table, these in undone if adoption.undone else ():
                 of = table.c.campaign == campaign
                 self._database.execute(delete(table).where(of, these))
             for table, new in ((ARRAYS, adoption.arrays), (ATTEMPTS, adoption.attempts)):
                 if new:
                     self._database.execute(insert(table), [asdict(one) for one in new])
             self._campaigns.ended(adoption.superseded)
-            self._campaigns.drop_waiting(campaign)
+            self._campaigns.wait_no_longer(campaign, adoption.no_longer)
             self._campaigns.wait_again(campaign, *adoption.waiting)

@@ -314,6 +314,11 @@ class Campaigns:
         if rows := [_waiting_row(campaign, one) for one in waiting]:
             self._database.execute(insert(WAITING), rows)
 
+    def wait_no_longer(self, campaign: int, waiting: Iterable[Waiting]) -> None:
+        """Send none of these tasks."""
+        if rows := [{"of_campaign": campaign, "of_first": one.first} for one in waiting]:
+            self._database.execute(_TAKEN, rows)
+
     def drop_waiting(self, campaign: int) -> None:
         """Send none of a campaign's waiting tasks any more."""
         self._database.execute(delete(WAITING).where(WAITING.c.campaign == campaign))

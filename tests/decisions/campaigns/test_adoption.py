@@ -1,12 +1,13 @@
 """What root's ledger knows of a campaign is known again after an older state file was restored."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from gridbridge.decisions.campaigns.adoption import adopt, without
-from gridbridge.model.campaigns.adoption import Kept
+from gridbridge.model.campaigns.adoption import Adoption, Kept
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -33,6 +34,31 @@ def attempts(array: int, *tasks: tuple[int, int]) -> tuple[Attempt, ...]:
         Attempt(campaign=1, task=task, attempt=attempt, array=array, place=place)
         for place, (task, attempt) in enumerate(tasks, start=1)
     )
+
+
+def whole(kept: Kept, noted: Iterable[Noted], refused: Array, most: int = 3) -> Adoption:
+    """Return all portions of what becomes of a campaign as one, with what waits in the end."""
+    waiting = [*kept.waiting]
+    portions = adopt(kept, noted, refused, NOON, most)
+    for one in portions:
+        assert {*one.no_longer} <= {*waiting}
+        waiting = [each for each in waiting if each not in one.no_longer] + [*one.waiting]
+    return Adoption(
+        campaign=1,
+        undone=tuple(each for one in portions for each in one.undone),
+        arrays=tuple(sorted((each for one in portions for each in one.arrays), key=_number)),
+        attempts=tuple(sorted((each for one in portions for each in one.attempts), key=_place)),
+        superseded=tuple(each for one in portions for each in one.superseded),
+        waiting=tuple(sorted(waiting, key=lambda one: one.first)),
+    )
+
+
+def _number(one: Array) -> int:
+    return one.number
+
+
+def _place(one: Attempt) -> tuple[int, int]:
+    return one.array, one.place
 
 
 @pytest.mark.parametrize(
@@ -67,7 +93,7 @@ def test_lost_arrays_are_known_again_and_what_took_their_place_is_undone() -> No
         Noted(number=3, cluster="beta", tasks=((1, 2), (7, 2))),
     )
 
-    found = adopt(kept, noted, array(2), NOON)
+    found = whole(kept, noted, array(2))
 
     assert found.undone == (2,)
     assert [(one.number, one.cluster, one.state, one.job_id) for one in found.arrays] == [
@@ -81,7 +107,7 @@ def test_lost_arrays_are_known_again_and_what_took_their_place_is_undone() -> No
         (3, 7, 2, Outcome.PENDING),
     ]
     assert [(one.task, one.attempt) for one in found.superseded] == [(1, 1)]
-    assert [(one.first, one.last) for one in found.waiting] == [(6, 6), (8, 9), (5, 5)]
+    assert [(one.first, one.last) for one in found.waiting] == [(5, 5), (6, 6), (8, 9)]
 
 
 def test_a_task_that_waits_again_keeps_off_the_clusters_that_it_kept_off() -> None:
@@ -95,7 +121,7 @@ def test_a_task_that_waits_again_keeps_off_the_clusters_that_it_kept_off() -> No
         clusters=frozenset({"beta", "gamma"}),
     )
 
-    found = adopt(kept, (), array(2), NOON)
+    found = whole(kept, (), array(2))
 
     assert found.waiting == (
         Waiting(first=4, last=4, attempt=2, avoid=("gamma",), never=("gamma",)),
@@ -115,7 +141,7 @@ def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:
         Noted(number=3, cluster="beta", tasks=((1, 1),), job_id=9),
     )
 
-    found = adopt(kept, noted, array(2), NOON)
+    found = whole(kept, noted, array(2))
 
     assert found.undone == (2,)
     assert [one.number for one in found.arrays] == [3]
@@ -131,7 +157,7 @@ def test_an_array_that_the_ledger_does_not_know_is_undone() -> None:
     )
     noted = (Noted(number=2, cluster="gamma", tasks=((1, 1), (2, 1)), job_id=72),)
 
-    found = adopt(kept, noted, array(2), NOON)
+    found = whole(kept, noted, array(2))
 
     assert found.undone == (2, 3)
     assert [(one.array, one.task) for one in found.attempts] == [(2, 1), (2, 2)]
@@ -153,7 +179,7 @@ def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
         Noted(number=2, cluster="gamma", tasks=((1, 2),), job_id=72, is_of_copies=True),
     )
 
-    found = adopt(kept, noted, kept.arrays[1], NOON)
+    found = whole(kept, noted, kept.arrays[1])
 
     assert (found.undone, found.superseded, found.waiting) == ((2,), (), ())
     assert [(one.task, one.attempt, one.outcome) for one in found.attempts] == [
@@ -175,7 +201,7 @@ def test_a_task_that_was_lost_with_its_copy_has_both() -> None:
         Noted(number=3, cluster="gamma", tasks=((1, 3), (2, 2)), is_of_copies=True),
     )
 
-    found = adopt(kept, noted, array(2), NOON)
+    found = whole(kept, noted, array(2))
 
     assert {one.outcome for one in found.attempts} == {Outcome.PENDING}
     assert [(one.task, one.attempt) for one in found.superseded] == [(1, 1)]

@@ -1,0 +1,128 @@
+"""What root's ledger knows better is taken over in portions, between which a kill may come."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gridbridge.decisions.campaigns.adoption import adopt
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Campaign,
+    CampaignState,
+    Noted,
+    Outcome,
+)
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_tables import ATTEMPTS
+from gridbridge.state.database.campaign_tries import CampaignTries
+from gridbridge.state.database.campaigns import Campaigns
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+TASKS, AN_ARRAY = 40, 4
+LEDGER = (  # 0 to 3 ran before; 4 to 7 were lost, ended and were sent once more, 8 has a copy
+    *(
+        Noted(
+            number=number,
+            cluster="beta",
+            tasks=tuple((task, 1) for task in range(AN_ARRAY * number - 4, AN_ARRAY * number)),
+            job_id=70 + number,
+        )
+        for number in range(1, 6)
+    ),
+    Noted(number=6, cluster="gamma", tasks=((5, 2), (7, 2), (0, 2)), job_id=76),
+    Noted(number=7, cluster="gamma", tasks=((8, 2),), job_id=77, is_of_copies=True),
+)
+KNOWN = {each for one in LEDGER for each in one.tasks}
+
+
+class Restored:
+    """A state file from a time when one array had been sent, with two that were begun since."""
+
+    def __init__(self, folder: Path) -> None:
+        database = Database.open(f"sqlite:///{folder}/state.db")
+        self.database, self.campaigns = database, Campaigns(database)
+        self.tries = CampaignTries(database, self.campaigns)
+        wish = AtCluster(exec_file="run")
+        one = Campaign(
+            number=0,
+            uid=1000,
+            owner="alice",
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=NOON,
+            tasks=TASKS,
+            digest="",
+            jdl=Jdl(name="sweep", clusters={"beta": wish, "gamma": wish}),
+        )
+        self.campaigns.add(one, "token")
+        for cluster, tasks in (("beta", AN_ARRAY), ("gamma", 6), ("beta", 20)):
+            self.campaigns.intend(1, cluster, tasks, NOON)
+        self.campaigns.array_is(self.array(1), ArrayState.RELEASED, 71)
+
+    def array(self, number: int) -> Array:
+        """Look one up."""
+        return next(one for one in self.campaigns.arrays_of(1) if one.number == number)
+
+    def take_over(self, refused: Array, portions: int = 99) -> int:
+        """Take over what is lost, until a kill after so many portions; say how many there were."""
+        found = adopt(self.tries.kept(1), LEDGER, refused, NOON, most=AN_ARRAY)
+        for one in found[:portions]:
+            self.tries.adopt(one)
+        return len(found)
+
+    def waiting(self) -> list[tuple[int, int]]:
+        """Return each task that waits, with its next attempt."""
+        return sorted(
+            (task, one.attempt)
+            for one in self.campaigns.waiting_of(1)
+            for task in range(one.first, one.last + 1)
+        )
+
+    def sent(self) -> set[tuple[object, ...]]:
+        """Return all that is known of attempts."""
+        names = ("task", "attempt", "array", "place", "outcome")
+        rows = self.database.rows(ATTEMPTS.select())
+        return {tuple(row[name] for name in names) for row in rows}
+
+
+@pytest.fixture(name="restored")
+def _restored(tmp_path: Path) -> Iterator[Restored]:
+    one = Restored(tmp_path)
+    yield one
+    one.database.close()
+
+
+def test_all_that_was_lost_is_known_again(restored: Restored) -> None:
+    """Each task waits, or is at one place, or is there with its copy."""
+    portions = restored.take_over(restored.array(2))
+
+    pending = [(task, attempt) for task, attempt, *_, how in restored.sent() if how == "pending"]
+    assert portions > AN_ARRAY
+    known = sorted(one.number for one in restored.campaigns.arrays_of(1))
+    assert known == [one.number for one in LEDGER]
+    assert restored.waiting() == [(task, 1) for task in range(20, TASKS)]
+    again = {5: 2, 7: 2, 0: 2}
+    assert sorted(pending) == sorted([*((task, again.get(task, 1)) for task in range(20)), (8, 2)])
+
+
+@pytest.mark.parametrize("portions", range(1, 7))
+def test_a_kill_between_two_portions_leaves_a_state_that_is_gone_on_from(
+    restored: Restored, tmp_path: Path, portions: int
+) -> None:
+    """What is still lost waits: the ledger refuses it once more, whatever array has it by then."""
+    (tmp_path / "whole").mkdir()
+    whole = Restored(tmp_path / "whole")
+    whole.take_over(whole.array(2))
+
+    assert portions < restored.take_over(restored.array(2), portions)
+    pending = {task for task, *_, how in restored.sent() if how == Outcome.PENDING}
+    there = {task for task, _ in restored.waiting()} | pending
+    assert there == {*range(TASKS)}
+    anew = restored.campaigns.intend(1, "beta", 5, NOON)
+    assert anew
+    assert {one[:2] for one in restored.sent() if one[2] == anew.number} & KNOWN
+    restored.take_over(anew)
+    assert (restored.sent(), restored.waiting()) == (whole.sent(), whole.waiting())
