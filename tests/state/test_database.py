@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -297,6 +298,32 @@ def test_forgetting_removes_old_records_and_stray_events(
     )
     assert (cluster, taken_at[:19], ok, took_s) == ("beta", "2026-03-01T12:00:00", 0, 3600.0)
     assert json.loads(summary) == {"error": "no answer", "at": "2026-03-01 12:00:00+00:00"}
+
+
+class Slow:
+    """A row that says whether others could write the state file when it was made text."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __str__(self) -> str:
+        """Write the file as another program would that does not wait."""
+        with closing(sqlite3.connect(self._path, timeout=0)) as others:
+            others.execute("BEGIN IMMEDIATE")
+        return "they could"
+
+
+def test_a_decision_of_many_rows_is_written_as_text_before_others_have_to_wait(
+    tmp_path: Path,
+) -> None:
+    state_file = Database.open(f"sqlite:///{tmp_path}/state.db")
+    decisions = Decisions(state_file)
+
+    rows = {"seen": Slow(tmp_path / "state.db")}
+    decisions.record(at=NOON, program="runner", sentence="sent", inputs=rows)
+
+    assert [one.inputs for one in decisions.last(9)] == [{"seen": "they could"}]
+    state_file.close()
 
 
 def a_record(**values: object) -> RemoteRecord:

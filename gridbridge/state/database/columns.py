@@ -105,6 +105,11 @@ class Job(TypeDecorator[JobState]):
         return JobState(facts.split(","), unquote(text, errors="surrogatepass"))
 
 
+def written(value: Mapping[str, object] | None) -> str:
+    """Return a value as it lies in a column of JSON; what JSON does not have is text."""
+    return json.dumps(value, sort_keys=True, default=str)
+
+
 class Json(TypeDecorator[Mapping[str, object]]):
     """Words and numbers of any shape, for people and for programs."""
 
@@ -112,8 +117,8 @@ class Json(TypeDecorator[Mapping[str, object]]):
     cache_ok = True
 
     def process_bind_param(self, value: Mapping[str, object] | None, dialect: Dialect) -> str:
-        """Write it; values that JSON does not have are written as text."""
-        return json.dumps(value, sort_keys=True, default=str)
+        """Write it."""
+        return written(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
         """Read it."""

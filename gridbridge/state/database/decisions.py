@@ -8,6 +8,7 @@ from sqlalchemy import (
     Executable,
     Integer,
     Table,
+    Text,
     bindparam,
     delete,
     func,
@@ -17,7 +18,7 @@ from sqlalchemy import (
 )
 
 from gridbridge.model.decision import Decision
-from gridbridge.state.database.columns import COUNTED, METADATA, Json, Moment, Words
+from gridbridge.state.database.columns import COUNTED, METADATA, Json, Moment, Words, written
 from gridbridge.state.database.core import Database
 
 DECISIONS = Table(
@@ -46,7 +47,12 @@ _FORGET = delete(DECISIONS).where(
         DECISIONS.c.id.in_(select(_SIZES.c.id).where(_SIZES.c.bytes > bindparam("most"))),
     )
 )
-_ADD = insert(DECISIONS)
+_ADD = insert(DECISIONS).values(
+    at=bindparam("of_at"),
+    program=bindparam("of_program"),
+    sentence=bindparam("of_sentence"),
+    inputs=bindparam("of_inputs", type_=Text),
+)
 
 
 class Decisions:
@@ -58,8 +64,12 @@ class Decisions:
     def record(
         self, *, at: datetime, program: str, sentence: str, inputs: Mapping[str, object]
     ) -> None:
-        """Record what a program decided, and from which rows."""
-        values = {"at": at, "program": program, "sentence": sentence, "inputs": inputs}
+        """Record what a program decided, and from which rows.
+
+        They may be many: they are written as JSON before others are kept from the file.
+        """
+        values = {"of_at": at, "of_program": program, "of_sentence": sentence}
+        values["of_inputs"] = written(inputs)
         self._database.execute(_ADD, values)
 
     def find(self, number: int) -> Decision | None:
