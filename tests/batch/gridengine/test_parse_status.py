@@ -1,5 +1,6 @@
 """A cluster's lists, as versions print them; whatever is not whole is an error."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from gridbridge.errors import ParseError
 from gridbridge.model.ids import read_tasks
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import QueueFact
+from tests.lab.campaigns.faults.reversed_answer import turned
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CAPTURED = GOLDEN / "gridengine-8.1.9"
@@ -54,6 +56,30 @@ MIXED = [
     ("waiting", "qw", 1, 2),
     ("wrong", "Eqw", 1, 1),
 ]
+
+
+@pytest.mark.parametrize("name", WHOLE_LISTS)
+def test_an_answer_tells_the_same_whatever_comes_first_in_it(name: str) -> None:
+    """It is turned round as the lab's test of answers does it.
+
+    Of a job on several hosts the first one is told.
+    """
+    told = (CAPTURED / name).read_text()
+    straight, turned_round = (read_text(one) for one in (told, turned(told)))
+
+    assert turned(told) != told or not straight.jobs
+    assert turned_round.free_slots == straight.free_slots
+    assert turned_round.pending == straight.pending
+    assert set(turned_round.queues) == set(straight.queues)
+    assert hostless(turned_round) == hostless(straight)
+
+
+def read_text(told: str) -> ClusterSnapshot:
+    return parse(told.encode())
+
+
+def hostless(snapshot: ClusterSnapshot) -> list[str]:
+    return sorted(repr(replace(row, queue="")) for row in rows_of(snapshot))
 
 
 @pytest.mark.parametrize("name", ["mixed.xml", "mixed-plain.xml"])

@@ -1,4 +1,4 @@
-"""Answers that are cut or empty, words that are code, and nodes that are full: each task runs once.
+"""Answers that are cut or reversed, words that are code, full nodes: each task runs once.
 
 One campaign at both clusters, whose name and parameters are full of shell and SQL, runs while its
 clusters answer so; and one finds no room at an OAR server's nodes.
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -36,7 +37,8 @@ PARAMETERS = [*(f"{n} {shlex.quote(ODD)}" for n in range(3)), "3 $(touch evil) ;
 FOLDER, ROOM = "~/answers", "/home/al_gamma/answers-room"
 TASKS = 4
 MOST = {"max_jobs": 2}
-FORMS = ("empty", "half", "without jobs")  # OAR's own answer is empty where there are no jobs
+# OAR's own answer is empty where there are no jobs.
+FORMS = ("empty", "half", "without jobs", "reversed")
 TRUE = "true"
 LIES = "/run/lies"
 LIAR = f"""#!/bin/sh
@@ -45,10 +47,12 @@ OF_CLUSTER || exec PROGRAM.real "$@"
 echo "$form" >>{LIES}/told
 case $form in
 {TRUE}) PROGRAM.real "$@" ;;
+reversed) PROGRAM.real "$@" | /usr/bin/python3 -I {LIES}/reversed ;;
 half) told=$(PROGRAM.real "$@"); printf %s "$told" | head -c $((${{#told}} / 2)) ;;
 without*) WITHOUT ;;
 esac
 """
+REVERSED = Path(__file__).with_name("reversed_answer.py")
 PROGRAMS = {
     HOST: (
         "/usr/lib/gridengine/qstat",
@@ -118,6 +122,7 @@ def liars(grid: Grid) -> Iterator[None]:
         )
         grid.sh(host, begin)
         grid.sh(host, f"cat >{LIES}/liar <<'end'\n{script}end\nchmod 755 {LIES}/liar")
+        grid.sh(host, f"cat >{LIES}/reversed <<'end'\n{REVERSED.read_text()}end")
         grid.sh(host, f"mount --bind {LIES}/liar {program}")
     try:
         yield
@@ -163,7 +168,7 @@ def events(grid: Grid, number: int) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_answer_that_is_cut_or_empty_ends_no_task(seen: Seen, form: str) -> None:
+def test_an_answer_that_is_cut_empty_or_reversed_ends_no_task(seen: Seen, form: str) -> None:
     """Nor does a whole one that lists none, once."""
     assert (0, TASKS) == seen.after[form]
 
