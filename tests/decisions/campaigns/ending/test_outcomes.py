@@ -1,13 +1,67 @@
 """An end means the same whatever batch system tells it, and in whatever order."""
 
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import permutations
+
 import pytest
 
+from gridbridge.batch.gridengine.ends import settled
+from gridbridge.batch.oar.parse import read_jobs
+from gridbridge.batch.oar.status import _end_of
 from gridbridge.decisions.campaigns.ending.outcomes import outcome_of, outcome_of_wiped
+from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.wiping import WipedFor
 from gridbridge.model.job import JobEnd, KilledFor
 
 WALLTIME_S = 60
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+RUN = AccountingRecord(
+    job_id=7,
+    task=1,
+    name="n",
+    owner="alice",
+    account="gc.alpha.1.1",
+    queue="all.q",
+    host="beta-n1",
+    submitted_at=NOON,
+    started_at=NOON,
+    ended_at=NOON,
+    failed=0,
+    failed_because="",
+    exit_status=0,
+    wallclock_s=59.0,
+    user_s=1.0,
+    system_s=0.0,
+    max_rss_kb=9.0,
+)
+LATE = replace(RUN, failed=100, exit_status=137, wallclock_s=61.0)
+# What else may lie beside a task's end: runs that were put back, a part of a parallel job, the end
+# of a run that nobody saw, and the same end told twice.
+BESIDE = (
+    replace(RUN, failed=25, exit_status=99),
+    replace(RUN, failed=24, exit_status=0),
+    replace(RUN, pe_task="1.beta-n1", exit_status=1),
+    replace(RUN, failed=19, user_s=0.0, max_rss_kb=0.0),
+)
+SHOWN = {
+    "Job_Id": 7,
+    "name": "gc.alpha.1.1",
+    "owner": "alice",
+    "state": "Error",
+    "queue": "default",
+    "message": "",
+    "submissionTime": 1000,
+    "startTime": 1010,
+    "stopTime": 1050,
+    "exit_code": None,
+    "assigned_resources": [1],
+    "assigned_network_address": ["gamma-n1"],
+}
+KILL = 9  # as a wait status
 
 
 @pytest.mark.parametrize(
@@ -54,3 +108,64 @@ def test_a_task_that_its_owner_cancelled_is_never_run_again(end: JobEnd, outcome
     found = outcome_of(end, WALLTIME_S)
 
     assert outcome_of_wiped(end, found, WipedFor.UNWANTED) is outcome
+
+
+@pytest.mark.parametrize(
+    ("record", "outcome"),
+    [
+        (RUN, Outcome.SUCCESS),
+        (replace(RUN, exit_status=3), Outcome.PROGRAM_ERROR),
+        (replace(RUN, exit_status=66), Outcome.RESUBMIT),
+        (replace(RUN, failed=100, exit_status=139), Outcome.SIGNAL),
+        (LATE, Outcome.WALLTIME),
+        (replace(RUN, failed=100, exit_status=128 + 55), Outcome.PREEMPTED),
+        (replace(RUN, failed=100, exit_status=128 + 57), Outcome.SETUP_ERROR),
+        (replace(RUN, failed=19, user_s=0.0, max_rss_kb=0.0), Outcome.SITE_FAULT),
+    ],
+    ids=["0", "3", "66", "signal", "walltime", "made way", "not set up", "unseen"],
+)
+def test_in_whatever_order_grid_engine_has_a_task_s_records_it_ended_once(
+    record: AccountingRecord, outcome: Outcome
+) -> None:
+    """Each order of its end with all that may lie beside it."""
+    found = {_told_by_records(some) for some in permutations((record, *BESIDE))}
+
+    assert found == {outcome}
+
+
+def _told_by_records(records: Sequence[AccountingRecord]) -> Outcome | None:
+    end, is_disputed = settled(records, NOON)
+    return outcome_of(end, WALLTIME_S) if end and not is_disputed else None
+
+
+@pytest.mark.parametrize(
+    ("code", "types", "outcome"),
+    [
+        (0, ("WALLTIME", "FRAG_JOB_REQUEST"), Outcome.SUCCESS),
+        (3 << 8, ("BESTEFFORT_KILL", "RESUBMIT_JOB_AUTOMATICALLY"), Outcome.PROGRAM_ERROR),
+        (KILL, ("WALLTIME", "SEND_KILL_JOB", "FRAG_JOB_REQUEST"), Outcome.WALLTIME),
+        (KILL, ("FRAG_JOB_REQUEST", "SEND_KILL_JOB"), Outcome.CANCELLED),
+        (KILL, ("BESTEFFORT_KILL", "FRAG_JOB_REQUEST", "WALLTIME"), Outcome.PREEMPTED),
+        (None, ("BESTEFFORT_KILL", "FRAG_JOB_REQUEST", "WALLTIME"), Outcome.PREEMPTED),
+        (None, ("EXTERMINATE_JOB", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_STATE"), Outcome.SITE_FAULT),
+        (None, ("WORKING_DIRECTORY", "SWITCH_INTO_ERROR_STATE", "WALLTIME"), Outcome.SETUP_ERROR),
+        (None, ("WALLTIME", "FRAG_JOB_REQUEST", "SEND_KILL_JOB"), Outcome.WALLTIME),
+        (None, ("SWITCH_INTO_ERROR_STATE", "LOG_SUSPECTED"), Outcome.SITE_FAULT),
+    ],
+)
+def test_in_whatever_order_oar_tells_a_task_s_events_it_ended_once(
+    code: int | None, types: tuple[str, ...], outcome: Outcome
+) -> None:
+    found = {_told_by_events(code, some) for some in permutations(types)}
+
+    assert found == {outcome}
+
+
+def _told_by_events(code: int | None, types: Iterable[str]) -> Outcome | None:
+    events = [
+        {"event_id": number, "type": each, "description": "d"} for number, each in enumerate(types)
+    ]
+    shown = {"7": SHOWN | {"exit_code": code, "events": events}}
+    (job,) = read_jobs(json.dumps(shown).encode())
+    end = _end_of(job)
+    return outcome_of(end, WALLTIME_S) if end else None
