@@ -49,7 +49,7 @@ def folders(site: Grid) -> Iterator[Grid]:
 def bring(grid: Grid, name: str, tasks: int, clusters: dict[str, Any], kind: str = "normal") -> int:
     """Submit a campaign of which each task leaves its number."""
     run = f"sh -c 'echo $CIGRI_JOB_ID >>{name}; sleep 1'"
-    known = {"name": name, "type": "normal", "exec_file": run, "walltime": "0:5"}
+    known = {"name": name, "type": kind, "exec_file": run, "walltime": "0:5"}
     return submit(grid, known | {"exec_directory": FOLDER, "nb_jobs": tasks, "clusters": clusters})
 
 
@@ -200,10 +200,13 @@ def heal(grid: Grid) -> None:
 
 
 @pytest.mark.long
-def test_what_oar_submits_again_by_itself_runs_once(nodes_that_note_nothing: Grid) -> None:
+@pytest.mark.parametrize("kind", ["normal", "best-effort"])
+def test_what_oar_submits_again_by_itself_runs_once(
+    nodes_that_note_nothing: Grid, kind: str
+) -> None:
     """Elsewhere: OAR's copy of a task is none of ours, and gamma can't start it."""
     grid = nodes_that_note_nothing
-    number = bring(grid, "copied", SOME, BOTH)
+    number = bring(grid, "copied", SOME, BOTH, kind)
     grid.until(lambda: clusters_of(grid, number) == {*BOTH}, "both to have tasks", CAMPAIGN_S)
     grid.until(lambda: copies(grid, number), "OAR to submit a task again", CAMPAIGN_S)
     heal(grid)
