@@ -1,11 +1,13 @@
-"""How often the lab's beta and gamma are asked while poller and runner run, by 10 and 1,000 tasks.
+"""How often the lab's beta and gamma are asked by the three programs, for 10 and 1,000 tasks.
 
 Programs that note their calls lie over the clients for a while: over `qstat` and `grep`, which
 looks for ends in beta's accounting file, on the transfer host, and over `oarstat` on gamma's
-frontend. What is counted is each question for the status of all jobs, and each about ends, for a
-minute; 1,000 tasks wait and run on 100 slots at beta, and on those that gamma has. However many
-they are, a cluster is asked for its status once an interval of the poller's, by whoever needs it,
-and about ends once a cycle of the runner's.
+frontend. What is counted is each question for the status of all jobs, each about ends, and each
+about what lives of arrays that no list has and no record tells of, for a minute; 1,000 tasks wait
+and run on 100 slots at beta, and on those that gamma has. However many they are, a cluster is asked
+for its status once an interval of the poller's, by whoever of poller, runner and nikita needs it,
+about ends once a cycle of the runner's (OAR in portions of 300 places), and about what lives once
+at most: where nothing is lost nobody asks that.
 """
 
 import time
@@ -25,7 +27,8 @@ WATCHED_S = 60.0
 PAUSE_S = 10.0  # for the first tasks to be sent
 FEW_TASKS, MANY_TASKS = 10, 1000
 STATUS_S, CYCLE_S = 5.0, 15.0  # interval_s of [poller] and of [runner], as the lab has them
-MOST = {"status": WATCHED_S / STATUS_S + 1, "ends": WATCHED_S / CYCLE_S + 1}  # at both ends of it
+CYCLES = WATCHED_S / CYCLE_S + 1  # at both ends of it
+MOST = {"status": WATCHED_S / STATUS_S + 1, "ends": CYCLES, "living": CYCLES}
 PROGRAMS = {
     HOST: ("/usr/lib/gridengine/qstat", "/usr/lib/gridengine/qacct", "/usr/bin/grep"),
     FAR: ("/usr/bin/oarstat",),
@@ -34,11 +37,16 @@ QUESTIONS = {  # words of a call, by the host, whom they ask and for what
     (HOST, "beta", "status"): ("beta", "qstat -s a -F"),
     (HOST, "beta", "ends"): ("beta", "grep -aF"),
     (HOST, "beta", "ends, one array"): ("beta", "qacct -j"),
+    (HOST, "beta", "living"): ("beta", "qstat -j"),
     (FAR, "gamma", "status"): ("", "oarstat -f -J$"),
     (FAR, "gamma", "ends"): ("", "oarstat -f -J --sql (array_id"),
     (FAR, "gamma", "ends, one array"): ("", "oarstat -f -J --array"),
+    (FAR, "gamma", "living"): ("", "oarstat -f -J --sql array_id IN"),
 }
-CALLER = {"poller": POLLER, "runner": "gridbridge-runner"}
+CALLER = {"poller": POLLER, "runner": "gridbridge-runner", "nikita": "gridbridge-nikita"}
+NIKITA = "/opt/gridbridge/bin/gridbridge-nikita --loop"
+FIND_NIKITA = f"pgrep -u gridbridge -of '{NIKITA}'"
+LOG = "/var/lib/gridbridge/nikita.log"
 OVER = f"""
 set -e
 mkdir -p {FOLDER}
@@ -118,8 +126,11 @@ def _counting(grid: Grid) -> Iterator[None]:
         grid.sh(host, OVER % " ".join(programs))
     stop(grid)
     start(grid)
+    grid.sh(HOST, f"setsid runuser -u gridbridge -- {NIKITA} >>{LOG} 2>&1 </dev/null &")
+    grid.until(lambda: grid.on(HOST, "sh", "-c", FIND_NIKITA).status == 0, "nikita to run")
     try:
         yield
     finally:
+        grid.sh(HOST, f"{FIND_NIKITA} | xargs -r kill")
         for host, programs in PROGRAMS.items():
             grid.sh(host, f"umount {' '.join(programs)}; rm -rf {FOLDER}")

@@ -1,0 +1,36 @@
+"""What is counted of the questions to clusters are those that the programs ask."""
+
+import pytest
+
+from bench.asked import QUESTIONS
+from gridbridge.batch.gridengine import commands as gridengine
+from gridbridge.batch.oar import commands as oar
+from gridbridge.model.route import Cell, OarServer
+
+CELL = Cell(
+    root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/usr/bin", timeout_s=9
+)
+PAST = len(oar.LIMITED) + 1  # where a client of OAR's stands in its command
+SERVER = OarServer(binaries="/usr/bin", timeout_s=9, login=None)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "what", "argv"),
+    [
+        ("beta", "living", gridengine.detail(CELL, "7,8")),
+        ("gamma", "living", oar.show_living(SERVER, "7", "8")),
+        ("gamma", "ends", oar.show_ended(SERVER, [(7, (1, 2))])),
+    ],
+)
+def test_a_question_about_arrays_is_counted_as_what_it_is(
+    cluster: str, what: str, argv: tuple[str, ...]
+) -> None:
+    """By the words of its client, without what limits it."""
+    begin = PAST if cluster == "gamma" else 0
+    called = " ".join(argv[begin:]).removeprefix("/usr/bin/")
+
+    of_cluster = [
+        (asked, words) for (_, at, asked), (_, words) in QUESTIONS.items() if at == cluster
+    ]
+    counted = {asked for asked, words in of_cluster if called.startswith(words)}
+    assert counted == {what}
