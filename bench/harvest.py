@@ -2,8 +2,11 @@
 
 begun     100 tasks for 100 free slots: from gridsub to the last one's submission
 flooded   100 more of another campaign while all slots run: how many wait there at most
-harvested what part of the slots that no local job used a long best-effort campaign used, each 2 s
-delayed   how long a local job waits there for its start, beside the same job without the campaign
+harvested what part of the slots that no local job had a long best-effort campaign used, each 2 s,
+          while local jobs come and go
+delayed   how much later each of these starts than the same job without the campaign: the largest
+
+The local jobs are the same in both: when they come and how long they run is drawn once.
 
 Beside the first two is what CiGri 3's turns and taps do on as many simulated slots.
 Beta's queue has 50 slots a host for the first two, and 20 for the others; it is put back.
@@ -12,7 +15,9 @@ Beta's queue has 50 slots a host for the first two, and 20 for the others; it is
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from statistics import mean, median
+from dataclasses import dataclass
+from random import Random
+from statistics import median
 from typing import TypeVar
 
 from bench.rows import Row
@@ -26,9 +31,11 @@ HOSTS = 2
 MANY, FEW = 50, 20  # slots of a host; its gid_range lets 100 jobs run
 SETUP = "gridbridge setup besteffort beta"
 MOST_S, MOST_WAIT = 45.0, 0.1  # [campaigns.beta] flood_rate
-LEAST_PART, MOST_PASSES = 0.95, 2.0  # a scheduling pass is a second here
-WATCHED_S, WARM_S, LOOK_S = 150.0, 45.0, 2.0
-LOCAL_JOBS = 7
+LEAST_PART, MOST_PASSES = 0.95, 2.0  # a scheduling pass is PASS_S here
+PASS_S = 1.0
+WATCHED_S, WARM_S, LOOK_S = 120.0, 45.0, 2.0
+SEED, PAUSE_S, SHORTEST_S, LONGEST_S = 1, 7.0, 3, 20  # of local jobs, one after another
+STARTED = "/tmp/gb-bench-local"
 T = TypeVar("T")
 STAGGERED = "sh -c 'sleep $((60 + $1 * 37 % 120))' sh"
 
@@ -61,22 +68,88 @@ def _filled(grid: Grid) -> list[Row]:
     ]  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What was seen while local jobs came and went."""
+
+    used: tuple[tuple[int, int], ...]  # slots of best-effort tasks and of local jobs, each 2 s
+    waits_s: tuple[float, ...]  # of the jobs for their starts, in their order
+
+
 def _harvested(grid: Grid) -> list[Row]:
-    plain_s = median(_local_s(grid) for _ in range(LOCAL_JOBS))
+    """Play the same local jobs without a campaign and beside one."""
+    plain = _played(grid)
     number = _campaign(grid, 2000, STAGGERED, "best-effort")
     until(lambda: _used(grid)[0] >= HOSTS * FEW - 2)
     _looks(lambda: 0, WARM_S)
-    samples = _looks(lambda: _used(grid), WATCHED_S)
-    part = mean(ours / (HOSTS * FEW - local) for ours, local in samples)
-    waited_s = median(_local_s(grid) for _ in range(LOCAL_JOBS))
+    beside = _played(grid)
     grid.on(HOST, "griddel", str(number), user="alice", timeout_s=200)
     until(lambda: not _listed(grid, number))
+    later = [
+        (ours - alone) / PASS_S for ours, alone in zip(beside.waits_s, plain.waits_s, strict=True)
+    ]
     return [
-        Row(what="idle slots that are harvested", measured=part, unit="of them", limit=LEAST_PART,
-            is_least=True),
-        Row(what="a local job starts", measured=waited_s - plain_s, unit="s later",
-            limit=MOST_PASSES, baseline=plain_s),
+        Row(what="idle slots that are harvested", measured=_part(beside), unit="of them",
+            limit=LEAST_PART, is_least=True, baseline=_part(plain)),
+        Row(what="  slots in use", measured=_in_use(beside), unit="of all",
+            baseline=_in_use(plain)),
+        Row(what="a local job starts, the latest", measured=max(later), unit="passes later",
+            limit=MOST_PASSES, baseline=max(plain.waits_s) / PASS_S),
+        Row(what="  the median", measured=median(later), unit="passes later",
+            baseline=median(plain.waits_s) / PASS_S),
     ]  # fmt: skip
+
+
+def _part(played: Played) -> float:
+    """Return which part of the slots that no local job had was used."""
+    harvestable = sum(HOSTS * FEW - local for _, local in played.used)
+    return sum(ours for ours, _ in played.used) / harvestable
+
+
+def _in_use(played: Played) -> float:
+    return sum(map(sum, played.used)) / (HOSTS * FEW * len(played.used))
+
+
+def local_jobs(random: Random) -> list[tuple[float, int]]:
+    """Return when local jobs come in the sample, and how many seconds each runs."""
+    found = []
+    at_s = random.expovariate(1 / PAUSE_S)
+    while at_s < WATCHED_S - LONGEST_S:  # each ends in the sample, too
+        found.append((at_s, random.randint(SHORTEST_S, LONGEST_S)))
+        at_s += random.expovariate(1 / PAUSE_S)
+    return found
+
+
+def _played(grid: Grid) -> Played:
+    """Let local jobs come and go, and look meanwhile."""
+    due, waits = local_jobs(Random(SEED)), dict[str, float]()
+    used = []
+    began_s = time.monotonic()
+    while (passed_s := time.monotonic() - began_s) < WATCHED_S:
+        while due and due[0][0] <= passed_s:
+            runs_s = due.pop(0)[1]
+            asked_at = time.time()  # the lab's hosts have this machine's clock
+            waits[_submitted(grid, runs_s)] = asked_at
+        used.append(_used(grid))
+        time.sleep(LOOK_S)
+    until(lambda: all(_started_at(grid, job) for job in waits))
+    waited = tuple(_started_at(grid, job) - asked_at for job, asked_at in waits.items())
+    until(lambda: not _used(grid)[1])
+    grid.sh(NODE, f"rm -f {STARTED}.*")
+    return Played(used=tuple(used), waits_s=waited)
+
+
+def _submitted(grid: Grid, runs_s: int) -> str:
+    """Submit a local job that notes its start; return its number."""
+    words = ("qsub", "-terse", "-l", f"hostname={NODE}", "-S", "/bin/sh", "-j", "y")
+    script = f"date +%s.%N\nsleep {runs_s}\n"
+    return grid.on(BETA, *words, "-o", f"{STARTED}.$JOB_ID", user="bob", stdin=script).out.strip()
+
+
+def _started_at(grid: Grid, job: str) -> float:
+    """Return when it started; 0 while it has not."""
+    told = grid.sh(NODE, f"cat {STARTED}.{job} 2>/dev/null; :").split()
+    return float(told[0]) if told else 0.0
 
 
 def _campaign(grid: Grid, tasks: int, runs: str, kind: str) -> int:
@@ -99,21 +172,6 @@ def _used(grid: Grid) -> tuple[int, int]:
               if one and "@" in one[0]]  # fmt: skip
     ours = sum(used for name, used in queues if name.startswith("gb-be"))
     return ours, sum(used for name, used in queues if name.startswith("all.q"))
-
-
-def _local_s(grid: Grid) -> float:
-    """Return how long a local job waited for its start, once it has started."""
-    words = ("qsub", "-terse", "-l", f"hostname={NODE}", "-b", "y", "-o", "/dev/null", "-j", "y")
-    began = time.monotonic()
-    job = grid.on(BETA, *words, "sleep", "3", user="bob").out.strip()
-    started = until(lambda: _state(grid, job) == "r", pause_s=0.1) - began
-    until(lambda: not _state(grid, job), pause_s=0.2)
-    return started
-
-
-def _state(grid: Grid, job: str) -> str:
-    rows = map(str.split, grid.cell("beta", "qstat", "-u", "*").out.splitlines())
-    return next((row[4] for row in rows if row and row[0] == job), "")
 
 
 def until(look: Callable[[], object], limit_s: float = 240.0, pause_s: float = 0.5) -> float:
