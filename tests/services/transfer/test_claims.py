@@ -15,7 +15,7 @@ import pytest
 from gridbridge.apply.transfer.grants import GRANTS
 from gridbridge.model.message import Cause, Kind, Message, Outcome
 from gridbridge.model.route import Login
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.journalled import recalls as journalled
@@ -25,6 +25,7 @@ from gridbridge.shell.runner import Completed
 from gridbridge.state import claims
 from gridbridge.state.database.decisions import Decisions
 from gridbridge.state.database.transfers import Transfers
+from tests.batch.gridengine.test_besteffort import TRUE, document, queue, read
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import Machine
 from tests.states import job_state
@@ -147,16 +148,16 @@ def a_record_of(job: int) -> Message:
     return RECORD.but(transfer=name, wake=wake, remote_id=str(job + 100), claim=f"file.t{job}")
 
 
-def home_shows(machine: Machine, free_slots: int) -> None:
+def home_shows(machine: Machine, free_slots: int, besteffort_slots: int = 0) -> None:
     """Let home answer that each job's starter runs, and take what was checked meanwhile."""
     me = pwd.getpwuid(os.getuid()).pw_name
     rows = {
         job: (JobStatus(job_id=job, name="x", owner=me, state=job_state("hr")),) for job in JOBS
     }
     now = datetime.now(UTC)
-    shown = ClusterSnapshot(
-        cluster="alpha", taken_at=now, jobs=rows, pending=0, free_slots=free_slots
-    )
+    ordinary = queue("all.q@h", used=0, total=free_slots)
+    for_tasks = queue("gb-be.q@h", used=0, total=besteffort_slots, more=TRUE)
+    shown = replace(read(document(ordinary + for_tasks)), cluster="alpha", taken_at=now, jobs=rows)
     machine.service.resources.observers["alpha"].next = Answer(cluster="alpha", snapshot=shown)
     machine.service.round()
     for _, check in machine.service.maintenance.recalls._checking.values():
@@ -192,10 +193,9 @@ def test_a_recall_that_was_killed_behind_the_file_still_has_it(machine: Machine)
     assert known(machine).claimed == HOME
 
 
-def test_no_more_tasks_are_called_home_than_slots_are_free(
-    machine: Machine, opened: list[int]
-) -> None:
-    """Until the first has come home its slot is still shown as free."""
+@pytest.fixture(name="waiting")
+def _waiting(machine: Machine, opened: list[int]) -> Machine:
+    """Return the machine with tasks that have waited away for an hour."""
     machine.service.resources.acts.tasks.check = lambda _: None  # type: ignore[method-assign]
     long_ago = datetime.now(UTC) - timedelta(hours=1)
     for job in JOBS:
@@ -208,11 +208,32 @@ def test_no_more_tasks_are_called_home_than_slots_are_free(
             waits = one.but(created_at=long_ago, seen_at=long_ago, remote_state=job_state("qw"))
             machine.service.known.ledger.keep(waits)
     machine.service.known.situations.since_s -= 3600
+    return machine
+
+
+def called_home(machine: Machine) -> list[str]:
+    """Return the transfers that are being recalled."""
+    return [one.name for one in machine.service.known.ledger.all() if one.claimed == HOME]
+
+
+def test_slots_for_tasks_that_make_way_are_no_free_slots_of_a_recall(waiting: Machine) -> None:
+    """A task at home is none of these: with one ordinary slot it comes."""
+    for _ in range(6):
+        home_shows(waiting, free_slots=0, besteffort_slots=9)
+    before = called_home(waiting)
+    for _ in range(6):
+        home_shows(waiting, free_slots=1, besteffort_slots=9)
+
+    assert (before, len(called_home(waiting))) == ([], 1)
+
+
+def test_no_more_tasks_are_called_home_than_slots_are_free(waiting: Machine) -> None:
+    """Until the first has come home its slot is still shown as free."""
+    machine = waiting
     for _ in range(6):
         home_shows(machine, free_slots=1)
 
-    called = [one for one in machine.service.known.ledger.all() if one.claimed == HOME]
-    assert len(called) == 1
+    assert len(called_home(machine)) == 1
     kept = Decisions(machine.service.resources.database).last(99)
     recalls = [one.inputs for one in kept if one.program == journalled.PROGRAM]
     assert recalls
