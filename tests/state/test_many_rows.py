@@ -12,7 +12,9 @@ from sqlalchemy import Connection, CursorResult, Executable
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.jobratio import Law, Prediction, Terms
+from gridbridge.model.campaigns.sections import Runner
 from gridbridge.model.campaigns.wiping import Missed, Wipe, WipedFor
+from gridbridge.model.settings import Setting
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.core import PORTION
@@ -22,6 +24,7 @@ from gridbridge.state.database.predictions import Predictions
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TASKS = 2 * PORTION + 1
+ARRAY: Setting = Runner.__dataclass_fields__["max_tasks"].metadata["setting"]
 SUCCESS = Outcome.SUCCESS
 IN_PORTIONS = 3  # statements, each in a transaction of its own
 TERMS = Terms(old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1)
@@ -136,3 +139,8 @@ def test_job_ratios_are_kept_in_portions(database: Counting) -> None:
 
     assert len(Predictions(database).ratios([0, 1, TASKS - 1])) == IN_PORTIONS
     assert (database.changes, database.joined) == (IN_PORTIONS, 0)
+
+
+def test_an_array_is_no_larger_than_what_one_transaction_notes() -> None:
+    """It is intended, refused or undone as a whole, so that no kill leaves a part of it."""
+    assert ARRAY.high <= PORTION

@@ -30,7 +30,7 @@ class Runner:
     forgotten_s: float = setting(
         60.0, "a task that is neither listed nor accounted for counts as deleted", "s", 10, 86400
     )
-    max_tasks: int = setting(1000, "the most tasks of one array", "tasks", 1, 75000)
+    max_tasks: int = setting(1000, "the most tasks of one array", "tasks", 1, 5000)
     files_per_uid: int = setting(10_000, "campaign files of one user", "files", 1, 1_000_000)
     mb_per_uid: int = setting(4096, "how large they are together", "MB", 1, 1_000_000)
     keep_campaigns_d: float = setting(
