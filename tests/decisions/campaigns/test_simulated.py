@@ -1,12 +1,27 @@
 """Whole campaigns on simulated clusters: our decisions, cycle by cycle, beside CiGri's."""
 
 from random import Random
+from statistics import mean
 
 import pytest
 
 from bench.simulated import Cigri, Cluster, Ours, bound, copied, run, without_delay
-from bench.simulation import HUNDRED, KINDS, UNEQUAL, ends, filled_s, holding, lengths, waiting_at
+from bench.simulation import (
+    FEW,
+    HUNDRED,
+    KINDS,
+    SMALL_SEEDS,
+    TOLD,
+    UNEQUAL,
+    _makespans,
+    ends,
+    filled_s,
+    holding,
+    lengths,
+    waiting_at,
+)
 from gridbridge.model.campaigns.jobratio import Law
+from tests.docs.console import ROOT
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -36,6 +51,16 @@ def test_a_small_campaign_ends_nearly_as_soon_as_without_any_delay(kind: str) ->
     ours = sum(run(copied(UNEQUAL), work, Ours(UNEQUAL)) for work in works)
 
     assert ours <= 1.08 * sum(without_delay(UNEQUAL, work) for work in works)
+
+
+def test_the_figures_of_small_campaigns_are_those_that_are_measured() -> None:
+    """One kind of tasks here, in the campaigns that bench.simulation has of it."""
+    found = [ours for ours, _ in _makespans("of one length", FEW, SMALL_SEEDS)]
+    page = (ROOT / "docs" / "figures.md").read_text()
+
+    assert pytest.approx(TOLD["of one length"], abs=0.01) == mean(found)
+    *first, last = (f"{one:.2f}" for one in TOLD.values())
+    assert f"ours is {', '.join(first)} and {last}" in page
 
 
 def test_copies_of_the_last_tasks_end_a_campaign_sooner() -> None:
