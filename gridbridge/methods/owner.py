@@ -23,6 +23,7 @@ from gridbridge.errors import (
 )
 from gridbridge.model.places import (
     HAS_ENDED,
+    NO_FILE,
     NO_LEDGER,
     NO_OWNER,
     NOT_NOW,
@@ -64,7 +65,7 @@ STATUS = {
     **dict.fromkeys((Refused, NoAccount, Untrusted, NotAsBrought, NotACopy), REFUSED),
     Ended: HAS_ENDED,
     NotNow: NOT_NOW,
-    NotRead: NOT_NOW,
+    NotRead: NO_FILE,
     RefusedThere: REFUSED_THERE,
     NotOurs: NOT_OURS,
     AlreadySubmitted: SUBMITTED_BEFORE,

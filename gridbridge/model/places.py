@@ -45,6 +45,7 @@ SUBMITTED_BEFORE = 5  # the same: root's ledger has these tasks in another array
 NO_OWNER = 6  # the same: nobody knows the account of a campaign's owner now
 NO_LEDGER = 7  # the same: root's ledger of a campaign can't be read, or lacks an array
 HAS_ENDED = 8  # the same: root's ledger has the campaign's end
+NO_FILE = 9  # the same: a campaign's file, or that of a part, can't be read now
 NOT_NOW = 75  # the same: nothing was submitted, and the same call may succeed later
 METHODS = "/opt/gridbridge/sge-methods"
 ORDERED = "/etc/gridbridge/seq_no.json"  # the numbers of queues before setup gave others

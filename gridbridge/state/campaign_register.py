@@ -1,7 +1,8 @@
 """The service's own note of which file got which number, beside people's campaign files.
 
 It knows what a state file that was restored has forgotten, and that the service, and nobody else,
-called a file so: anybody may put a file of such a name there.
+called a file so: anybody may put a file of such a name there. It has the requests, too, by which
+failed tasks were tried again.
 """
 
 import os
@@ -13,6 +14,7 @@ from gridbridge.model.places import CAMPAIGNS
 from gridbridge.shell import files
 
 NAME = "given"
+AGAIN = "again"
 MAX_BYTES = 512 << 20
 
 Brought = tuple[int, str]  # whose file, and its digest
@@ -26,6 +28,7 @@ class CampaignRegister:
         self._path = f"{folder}/{NAME}"
         self._owner = os.geteuid() if owner is None else owner
         self._known: dict[tuple[int, int], Brought] = {}  # by campaign and part
+        self._again: dict[tuple[int, str], int] = {}  # by campaign and token
         self._is_whole = True
         self._is_ours = True
         self._load()
@@ -54,19 +57,30 @@ class CampaignRegister:
         """
         if (campaign, part) in self._known:
             return
-        line = f"{file_of(campaign, part)} {uid} {digest}\n"
+        self._add(f"{file_of(campaign, part)} {uid} {digest}\n")
+        self._known[campaign, part] = (uid, digest)
+
+    def note_again(self, campaign: int, token: str, at_s: int) -> None:
+        """Note that failed tasks are tried again by a request, once that is done."""
+        self._add(f"{file_of(campaign)} {AGAIN} {token} {at_s}\n")
+        self._again[campaign, token] = at_s
+
+    def again_since(self, at_s: float) -> Iterator[tuple[int, str]]:
+        """Give the campaigns and the requests by which tasks were tried again since a time."""
+        return (pair for pair, noted_s in self._again.items() if noted_s >= at_s)
+
+    def _add(self, line: str) -> None:
         try:
             if not self._is_ours:  # somebody else made it
                 os.rename(self._path, files.random_name(f"{self._path}."))
                 self._is_ours = True
-            self._add(line if self._is_whole else f"\n{line}")
+            self._append(line if self._is_whole else f"\n{line}")
         except OSError as error:
             self._is_whole = False
             raise StateError(f"{self._path}: {error.strerror}") from error
         self._is_whole = True
-        self._known[campaign, part] = (uid, digest)
 
-    def _add(self, line: str) -> None:
+    def _append(self, line: str) -> None:
         options = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         end = os.open(self._path, options, 0o600)
         try:
@@ -89,6 +103,11 @@ class CampaignRegister:
             name, _, rest = line.partition(" ")
             uid, _, digest = rest.partition(" ")
             numbers = name.split(".")[1:]
-            if digest and uid.isdigit() and all(map(str.isdigit, numbers)):
-                campaign, part = (*map(int, numbers), 0)[:2]
+            if not (digest and all(map(str.isdigit, numbers))):
+                continue
+            campaign, part = (*map(int, numbers), 0)[:2]
+            token, _, at_s = digest.partition(" ")
+            if uid.isdigit():
                 self._known[campaign, part] = (int(uid), digest)
+            elif uid == AGAIN and at_s.isdigit():
+                self._again[campaign, token] = int(at_s)

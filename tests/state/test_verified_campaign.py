@@ -11,7 +11,7 @@ import pytest
 from gridbridge.errors import NotAsBrought, NotRead
 from gridbridge.methods.owner import status_of
 from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE
-from gridbridge.model.places import NOT_NOW
+from gridbridge.model.places import NO_FILE
 from gridbridge.state import campaign_files, verified_campaign
 from gridbridge.state.campaign_register import NAME, CampaignRegister
 from gridbridge.state.ledger import Ledger
@@ -97,7 +97,7 @@ def test_a_file_that_can_not_be_read_now_is_asked_for_later(
 
     with pytest.raises(NotRead, match=name) as raised:
         files.lines(2)
-    assert status_of(raised.value) == NOT_NOW
+    assert status_of(raised.value) == NO_FILE
 
 
 def test_a_part_that_changed_is_refused(files: Files) -> None:

@@ -1,7 +1,7 @@
 """Submits, releases and deletes arrays as their owners, through gridbridge-as-user."""
 
 from gridbridge.apply import as_user
-from gridbridge.errors import AlreadySubmitted, GridbridgeError, LedgerLost, ParseError
+from gridbridge.errors import AlreadySubmitted, GridbridgeError, LedgerLost, NotRead, ParseError
 from gridbridge.model.campaigns.campaign import Array, Attempt, Noted, Sent
 from gridbridge.model.campaigns.numbers import (
     read_attempts,
@@ -11,6 +11,7 @@ from gridbridge.model.campaigns.numbers import (
 )
 from gridbridge.model.places import (
     HAS_ENDED,
+    NO_FILE,
     NO_LEDGER,
     NO_OWNER,
     NOT_NOW,
@@ -50,6 +51,7 @@ ERRORS: dict[int, type[GridbridgeError]] = {
     NOT_NOW: NotNow,
     NO_OWNER: OwnerUnknown,
     NO_LEDGER: LedgerLost,
+    NO_FILE: NotRead,
 }
 LATER = (NO_OWNER, NO_LEDGER)  # statuses, of what is released or deleted, too
 

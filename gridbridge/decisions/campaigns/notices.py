@@ -36,7 +36,7 @@ def of_event(event: Event, campaign: Campaign | None) -> Happened | None:
     """Return what is told of an event of somebody's campaign; what root has to mend is root's."""
     if event.code in UNTOLD:
         return None
-    is_roots = event.kind is Kind.CLUSTER or event.code in ROOTS
+    is_roots = event.kind is Kind.CLUSTER or event.code in (*ROOTS, Code.NO_FILE)
     return Happened(
         at=event.opened_at,
         uid=campaign.uid if campaign and not is_roots else ROOT,

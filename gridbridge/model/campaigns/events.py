@@ -26,6 +26,7 @@ class Code(StrEnum):
     RUNNER_SUBMIT_ERROR = "RUNNER_SUBMIT_ERROR"  # a cluster refuses the campaign's arrays
     OWNER_UNKNOWN = "OWNER_UNKNOWN"  # nobody knows its owner's account
     NO_LEDGER = "NO_LEDGER"  # root's ledger of it can't be read, or lacks what is there
+    NO_FILE = "NO_FILE"  # root can't read the campaign's file now
     SETUP_ERROR = "SETUP_ERROR"  # a cluster can't start the campaign's tasks
     BLACKLIST = "BLACKLIST"  # tasks in a row failed by themselves there
     SINK = "SINK"  # its successes there are much too short
@@ -44,7 +45,7 @@ class Code(StrEnum):
 
 
 ROOTS = (Code.OWNER_UNKNOWN, Code.NO_LEDGER)  # root acts as nobody; of deletions, too
-PAUSING = (Code.SUBMIT_JOB, *ROOTS)
+PAUSING = (Code.SUBMIT_JOB, Code.NO_FILE, *ROOTS)
 HEALING = (*PAUSING, Code.RUNNER_SUBMIT_ERROR, Code.SETUP_ERROR)
 BARRING = (*HEALING, Code.BLACKLIST, Code.SINK)  # they close a cluster to a campaign
 

@@ -32,13 +32,14 @@ from gridbridge.services.campaigns.subscribing import Subscribing
 from gridbridge.services.encoding import decode
 from gridbridge.shell import files, host
 from gridbridge.shell.clock import Clock
-from gridbridge.state import campaign_files, publishing
+from gridbridge.state import campaign_files, publishing, tasks_shown
 from gridbridge.state.campaign_files import NewFile
 from gridbridge.state.campaign_register import CampaignRegister
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaigns import Campaigns
 
+TRIED = "its failed tasks were tried again since"
 KEPT = timedelta(days=30)  # files of ended campaigns: their tasks may be tried again
 PURGED_AT_ONCE = 500  # campaigns in a sweep: a cycle shall not take minutes
 ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000  # who asked looks within minutes
@@ -69,7 +70,9 @@ class Intake:
         self._campaigns = Campaigns(database)
         self._events = CampaignEvents(database)
         self._given = CampaignRegister(folder)
-        self._requests = Requests(database, clock, folder, published, begin=begin)
+        self._requests = Requests(
+            database, clock, folder, published, begin=begin, register=self._given
+        )
         subscribing = Subscribing(database, clock, notifications, folder)
         self._does: dict[Verb, Do] = dict.fromkeys(Requests.VERBS, self._requests.do)
         self._does |= dict.fromkeys(Subscribing.VERBS, subscribing.do)
@@ -135,6 +138,22 @@ class Intake:
             for grown in self._parts.recover():
                 _log.warning("event=parts_forgotten campaign=%s", grown)
                 self._is_restored(grown)
+            self._tell_of_tries()
+
+    def _tell_of_tries(self) -> None:
+        """Tell of campaigns whose failed tasks were tried again unknown to our state file.
+
+        Their owners ask for that once more: then root's ledger refuses what was submitted, and it
+        is taken over.
+        """
+        since_s = (self._clock.now() - KEPT).timestamp()
+        for campaign, token in self._given.again_since(since_s):
+            found = self._campaigns.find(campaign)
+            is_purged = not found or found.state is CampaignState.PURGED
+            if is_purged or self._campaigns.has_done(token, campaign):
+                continue
+            _log.warning("event=tries_forgotten campaign=%s", campaign)
+            self._tell_restored(campaign, TRIED)
 
     def _recover(self, number: int) -> None:
         """Know a campaign again by its file, if that is what the service called so."""
@@ -154,8 +173,13 @@ class Intake:
     def _is_restored(self, campaign: int) -> None:
         """Pause a campaign of which our state file knew too little."""
         self._campaigns.is_now(campaign, CampaignState.PAUSED)
-        now = self._clock.now()
-        self._events.open_once(opened_now(Kind.CAMPAIGN, Code.RESTORED, campaign, "", now))
+        self._tell_restored(campaign)
+
+    def _tell_restored(self, campaign: int, why: str = "") -> None:
+        """Tell of it, and have all of its tasks shown anew: what is shown is of later."""
+        event = opened_now(Kind.CAMPAIGN, Code.RESTORED, campaign, "", self._clock.now())
+        self._events.open_once(replace(event, why=why))
+        tasks_shown.touch({*tasks_shown.touching(self._published), campaign}, self._published)
 
     def sweep(self) -> None:
         """Remove the files of campaigns that ended long ago, and old answers; forget old events.

@@ -19,6 +19,7 @@ from gridbridge.model.campaigns.request import Answer, Asked, Verb
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files, tasks_shown
+from gridbridge.state.campaign_register import CampaignRegister
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tasks import CampaignTasks
@@ -76,8 +77,10 @@ class Requests:
         published: str = PUBLISHED,
         take_up: Callable[[int, str], None] = arrays.take_up,
         begin: Begin = untold,
+        register: CampaignRegister | None = None,
     ) -> None:
         self._begin = begin
+        self._register = register or CampaignRegister(folder)
         self._take_up = take_up
         self._database = database
         self._folder = folder
@@ -106,7 +109,18 @@ class Requests:
             return dict.fromkeys(asked.numbers, Answer.NOT_TAKEN_UP)
         is_whole = asked.verb not in (Verb.PURGE, Verb.RESUBMIT)
         with self._database.transaction() if is_whole else nullcontext():
-            return {number: act(asked, number) for number in asked.numbers}
+            done = {number: act(asked, number) for number in asked.numbers}
+        if asked.verb is Verb.RESUBMIT:
+            self._note_again(asked.token, [one for one in done if done[one] is Answer.DONE])
+        return done
+
+    def _note_again(self, token: str, events: Iterable[int]) -> None:
+        """Note of whose tasks this was; a state file that is restored does not know it."""
+        now = self._clock.now()
+        for campaign in sorted({one.campaign for one in map(self._events.find, events) if one}):
+            if not self._campaigns.has_done(token, campaign):
+                self._campaigns.note_done(token, campaign, now)
+                self._register.note_again(campaign, token, int(now.timestamp()))
 
     def _begin_again(self, asked: Asked) -> bool:
         """Begin to try tasks again, where root lets those campaigns go on that have ended.

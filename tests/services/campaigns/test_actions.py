@@ -15,7 +15,7 @@ from gridbridge.apply.campaigns.arrays import (
     OwnerUnknown,
 )
 from gridbridge.decisions.campaigns.ending.portions import PORTION
-from gridbridge.errors import AlreadySubmitted, GridbridgeError, LedgerLost
+from gridbridge.errors import AlreadySubmitted, GridbridgeError, LedgerLost, NotRead
 from gridbridge.model.campaigns.campaign import (
     AT_ONCE,
     Array,
@@ -387,6 +387,7 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
     [
         (OwnerUnknown("uid 1000 has no account"), Code.OWNER_UNKNOWN),
         (LedgerLost("c.1: Input/output error"), Code.NO_LEDGER),
+        (NotRead("c.1: No such file or directory"), Code.NO_FILE),
     ],
 )
 def test_what_root_can_not_do_for_nobody_is_told_as_that(

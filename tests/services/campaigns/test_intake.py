@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import delete
 
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
+from gridbridge.decisions.campaigns.failures.event_words import text
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.admission import Candidate, Refusal, Rule
 from gridbridge.model.campaigns.campaign import (
@@ -31,7 +32,7 @@ from gridbridge.services.campaigns import intake
 from gridbridge.services.campaigns.requests import Requests
 from gridbridge.services.campaigns.runner import TAKING_S, take_all
 from gridbridge.shell.clock import Clock
-from gridbridge.state import campaign_files
+from gridbridge.state import campaign_files, tasks_shown
 from gridbridge.state.campaign_register import CampaignRegister
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
@@ -109,6 +110,37 @@ def test_campaigns_that_an_older_state_file_does_not_know_are_paused(site: Site)
     found = [(one.number, one.state, one.tasks) for one in site.campaigns.all()]
     assert found[1:] == [(3, CampaignState.PAUSED, 2), (4, CampaignState.PAUSED, 2)]
     assert site.ask(Verb.RESUME, 3) is Answer.DONE
+
+
+@pytest.mark.parametrize(
+    ("days", "is_known", "told"),
+    [(1, False, ["its failed tasks were tried again since"]), (1, True, []), (31, False, [])],
+    ids=["unknown", "known", "long ago"],
+)
+def test_that_tasks_were_tried_again_after_a_backup_is_told(
+    site: Site, days: int, is_known: bool, told: list[str]
+) -> None:
+    """Nothing of such a campaign is sent by itself, and its tasks are shown as they are known."""
+    site.bring(asdict(SWEEP), "a")
+    site.intake.take()
+    site.campaigns.is_now(1, CampaignState.TERMINATED, datetime.now(UTC))
+    at = datetime.now(UTC) - timedelta(days=days)
+    CampaignRegister(str(site.brought)).note_again(1, TOKEN, int(at.timestamp()))
+    if is_known:
+        site.campaigns.note_done(TOKEN, 1, at)
+
+    for _ in range(2):
+        site.again().intake.recover()
+
+    found = site.campaigns.find(1)
+    assert found
+    events = CampaignEvents(site.database).open()
+    assert (found.state, [one.why for one in events]) == (CampaignState.TERMINATED, told)
+    assert all(one.code is Code.RESTORED for one in events)
+    assert tasks_shown.touching(str(site.published)) == ({1} if told else set())
+    assert [text(one, found.state).rpartition("; ")[2] for one in events] == [
+        "gridevents -c 1 -r takes over what became of them" for _ in told
+    ]
 
 
 def test_no_number_is_given_twice(site: Site) -> None:

@@ -19,6 +19,7 @@ from gridbridge.services.campaigns import requests
 from gridbridge.services.campaigns.requests import OF_EVENTS, Requests
 from gridbridge.services.campaigns.subscribing import Subscribing
 from gridbridge.shell.clock import Clock
+from gridbridge.state.campaign_register import CampaignRegister
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tries import CampaignTries
@@ -44,8 +45,13 @@ class Site:
         self.taken_up: list[tuple[int, str]] = []
         self.refuses = False  # root does
         self.begun: list[list[int]] = []
+        self.folder = str(folder)
         self.requests = Requests(
-            self.database, Clock(), take_up=self.take_up, begin=lambda n: self.begun.append([*n])
+            self.database,
+            Clock(),
+            self.folder,
+            take_up=self.take_up,
+            begin=lambda n: self.begun.append([*n]),
         )
         self.campaigns.add(
             Campaign(
@@ -219,6 +225,17 @@ def test_a_request_that_comes_again_after_a_kill_is_done(site: Site) -> None:
 
     assert answers == [Answer.DONE, Answer.DONE, Answer.CLOSED]
     assert len(site.campaigns.waiting_of(1)) == 2
+
+
+def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: Site) -> None:
+    """One that is restored does not know it; what changed nothing is not noted."""
+    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=Kind.TASK, tasks=2)
+
+    for token in ("t", "t", "u"):
+        site.ask(Verb.RESUBMIT, number, token=token)
+
+    assert [*CampaignRegister(site.folder).again_since(0)] == [(1, "t")]
+    assert site.campaigns.has_done("t", 1)
 
 
 def test_whose_tasks_are_tried_again_is_told_before_they_are(site: Site) -> None:

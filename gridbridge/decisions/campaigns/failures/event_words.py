@@ -20,6 +20,10 @@ WORDS = {
         "root can't read {ledger}, or it lacks arrays at {cluster}: nothing of it is submitted or"
         " deleted there; bring that file back{why}"
     ),
+    Code.NO_FILE: (
+        "root can't read its file now, so nothing of it is submitted at {cluster}; what runs goes"
+        " on{why}"
+    ),
     Code.RUNNER_SUBMIT_ERROR: "{cluster} refuses its arrays{why}",
     Code.SETUP_ERROR: (
         "{cluster} can not start its tasks (is exec_directory there, with room, and yours?), or its"
@@ -32,7 +36,7 @@ WORDS = {
         " small for a task, or they overran their walltime there"
     ),
     Code.FILE_REFUSED: "nothing more of it is submitted{why}",
-    Code.RESTORED: "the state file was an older one{then}",
+    Code.RESTORED: "the state file was an older one{why}{then}",
     Code.DISPUTED: (
         "the records of {those} at {cluster} tell several ends, and none is believed:"
         " gridevents -e {number} -r runs {them} again"
@@ -56,6 +60,9 @@ THEN = {  # what follows from an older state file, as a campaign is now
 }
 
 
+THEN_AGAIN = "; gridevents -c {campaign} -r takes over what became of them"
+
+
 def text(event: Event, state: CampaignState | None = None) -> str:
     """Say what happened, with what follows as the event's campaign is now, where that is known."""
     status = "" if event.exit_status is None else f" with exit status {event.exit_status}"
@@ -74,8 +81,14 @@ def text(event: Event, state: CampaignState | None = None) -> str:
         host=f", all of them on {event.host}" if event.host else "",
         why=f": {event.why}" if event.why else "",
         ledger=f"{LEDGER}/c.{event.campaign}",
-        then=THEN.get(state, "").format(campaign=event.campaign) if state else "",
+        then=_then(event, state),
     )
+
+
+def _then(event: Event, state: CampaignState | None) -> str:
+    """Say what follows from an older state file."""
+    words = THEN_AGAIN if event.why else THEN.get(state, "") if state else ""
+    return words.format(campaign=event.campaign)
 
 
 def said(event: Event, state: CampaignState | None = None) -> str:

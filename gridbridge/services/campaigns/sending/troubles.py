@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gridbridge.apply.campaigns.arrays import OwnerUnknown
 from gridbridge.decisions.campaigns.failures.blacklist import happened
-from gridbridge.errors import GridbridgeError, LedgerLost
+from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
 from gridbridge.model.campaigns.campaign import Array
 from gridbridge.model.campaigns.events import PAUSING, ROOTS, Code, Event
 from gridbridge.model.campaigns.sections import Failures
@@ -58,6 +58,11 @@ def in_short(said: GridbridgeError | str) -> str:
 
 def code_of(error: GridbridgeError) -> Code:
     """Return what keeps an array from being sent or deleted."""
-    if isinstance(error, LedgerLost):
-        return Code.NO_LEDGER
-    return Code.OWNER_UNKNOWN if isinstance(error, OwnerUnknown) else Code.SUBMIT_JOB
+    match error:
+        case LedgerLost():
+            return Code.NO_LEDGER
+        case OwnerUnknown():
+            return Code.OWNER_UNKNOWN
+        case NotRead():
+            return Code.NO_FILE
+    return Code.SUBMIT_JOB
