@@ -1,8 +1,11 @@
 """Each measurement of campaigns that needs no lab comes to its end, here with few tasks."""
 
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from sqlalchemy import text
 
 from bench import campaign, cycle, kept_tasks, ledger, locks, reading
 from bench.rows import Row
@@ -35,3 +38,20 @@ def test_a_part_measures_something(monkeypatch: pytest.MonkeyPatch, part: str) -
 
     assert rows
     assert all(row.what and row.measured >= 0 for row in rows)
+
+
+def test_the_state_file_is_held_while_its_disk_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """No CPU is used then."""
+    database = held._Watched.open(f"sqlite:///{tmp_path}/state.db")
+    assert isinstance(database, held._Watched)
+    moments_s = iter([1.0, 1.5])
+    slow = SimpleNamespace(monotonic=lambda: next(moments_s), process_time=lambda: 0.0)
+    monkeypatch.setattr(held, "time", slow)
+    database.rows(text("SELECT 1"))
+
+    assert database.told() == held.Longest(passed_s=0.5, cpu_s=0.0)
+    (row, _) = held._told("held", held.Longest(passed_s=0.6, cpu_s=0.1), held.Longest())
+    assert not row.is_met
+    database.close()

@@ -7,7 +7,7 @@ from itertools import groupby
 from gridbridge.model.campaigns.campaign import Attempt
 from gridbridge.model.campaigns.plan import Plan
 
-PORTION = 5000  # ends that are noted at once: a tenth of a second
+PORTION = 2000  # ends that are noted at once: less than a tenth of a second
 
 
 def portions(plan: Plan, most: int = PORTION) -> tuple[Plan, ...]:
