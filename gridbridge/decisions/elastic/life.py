@@ -33,10 +33,18 @@ def due(world: World, patience: Patience) -> tuple[Due, ...]:
     return tuple(sorted(found, key=lambda one: (one.node.name, one.node.machine)))
 
 
+def taken_in(world: World) -> tuple[Owned, ...]:
+    """Return the nodes of machines that this round takes in: limits count them before it is over.
+
+    Not those that are made twice: they are given back.
+    """
+    found = (one.node for one in _of_strangers(world))
+    return tuple(one for one in found if one.cause is not Cause.DOUBLE)
+
+
 def own_hosts(world: World) -> tuple[Owned, ...]:
     """Return the nodes of the site's own hosts that nobody has kept yet."""
-    found = (one.node for one in _of_strangers(world))
-    return tuple(one for one in found if one.pool in world.switched)
+    return tuple(one for one in taken_in(world) if one.pool in world.switched)
 
 
 def unlisted(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetime]:

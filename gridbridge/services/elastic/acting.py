@@ -127,6 +127,7 @@ class Balancer:
         self._tell_left_over(world)
         self._tell_unreachable(world)
         wished = [rounds.wished_for(one, world, asked) for one in world.kept]
+        wished += life.taken_in(world)
         known = remembering.remembered(cell, self._memory, self._order.rules, self._order.demand)
         situation = replace(
             known,
@@ -290,7 +291,8 @@ class Balancer:
         silent = {name for name, at in left_out.items() if is_left_out(at, now, retry_s)}
         usable = set(seen.world.machines) - silent - self._order.switched
         local = seen.situation.local_now
-        told = supplied(plan, self._order.pools, usable, seen.world.kept, local)
+        there = (*seen.world.kept, *life.taken_in(seen.world))
+        told = supplied(plan, self._order.pools, usable, there, local)
         if told.add < plan.add:
             _log.warning("event=no_pool pool=%s nodes=%s", plan.pool, plan.add - told.add)
         return told

@@ -262,6 +262,33 @@ def test_what_nobody_knows_but_has_our_tag_is_taken_in_again(world: World) -> No
     )
 
 
+@pytest.mark.parametrize("policy", list(Rules))
+@pytest.mark.parametrize("minutes", [1, 2])
+def test_a_state_file_that_is_lost_while_nodes_boot_buys_none_beyond_the_maximum(
+    world: World, policy: Rules, minutes: int
+) -> None:
+    """The round that takes machines in counts them already."""
+    world.limits |= {"policy": policy, "job_wait_time_s": 0, "stabilization_s": 0.0}
+    world.limits |= {"min_nodes": 5, "add_nodes_per_iteration": 9}
+    world.cell.waits = [HOUR] * 99
+    world.minutes(minutes)
+    before = world.cloud.most
+    world.lose_memory()
+    (world.folder / "state.db").unlink()
+    world.minutes(9)
+
+    assert (4, 4) == (before, world.cloud.most)
+
+
+def test_a_machine_whose_answer_could_not_be_read_counts_when_it_is_found(world: World) -> None:
+    """It was given up, and its pool may be asked at once."""
+    world.cloud.garbles, world.retry_s = True, 0.0
+    world.cell.waits = [HOUR] * 99
+    world.minutes(9)
+
+    assert 4 == world.cloud.most
+
+
 def test_a_host_of_the_site_is_not_drained_for_a_machine_with_its_name(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:

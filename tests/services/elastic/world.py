@@ -78,6 +78,7 @@ class Cloud:
     capacity: int = 9
     is_silent: bool = False  # its list does not come
     refuses: bool = False  # to make any, for good
+    garbles: bool = False  # it makes them, and nobody can read its answer
     untags: bool = False  # it gives no tags back
     keeps: bool = False  # it ends no machine
     left_out: bool = False  # its list leaves our machines out
@@ -110,6 +111,8 @@ class Cloud:
         never = self.trouble.strikes(self.trouble.never_boots)
         self.boots[machine.id] = self.world.now + timedelta(days=99 if never else 0, seconds=BOOT_S)
         self.trouble.may_end()
+        if self.garbles:
+            raise ProviderFailed("no JSON")
         if self.trouble.strikes(self.trouble.lost):
             raise NotGranted("no answer")
         return machine
@@ -364,6 +367,7 @@ class World:
         self.others: dict[str, Provider] = {}
         self.wide = 0  # slots of a task that waits, for as long as that is not 0
         self.billing_s, self.price = 1.0, 0.0
+        self.retry_s = 300.0
         self.folder = folder
         self.limits: dict[str, object] = {"max_nodes": 5, "min_nodes": 1, **limits}
         self.told: list[str] = []
@@ -380,7 +384,7 @@ class World:
             idle_timeout_s=120,
             shrink_pause_s=0,
             boot_timeout_s=600,
-            retry_s=300,
+            retry_s=self.retry_s,
             billing_s=self.billing_s,
         )
         usual = Pool(slots=SLOTS, provider="cloud", boot_s=60, price=self.price)
