@@ -140,6 +140,7 @@ class Ec2Provider:
             "InstanceType": self.section.size,
             "MinCount": 1,
             "MaxCount": 1,
+            "InstanceInitiatedShutdownBehavior": "terminate",  # a stopped one is of no use
             "TagSpecifications": tagged,
             **{key: value for key, value in said.items() if value},
         }

@@ -76,6 +76,19 @@ def test_what_a_machine_is_made_of_comes_from_its_pool_and_its_provider(
     assert made.address == found["PrivateIpAddress"]
 
 
+@pytest.mark.parametrize("spot", [False, True])
+def test_a_machine_that_shuts_itself_down_is_gone(ec2: Ec2, spot: bool) -> None:
+    """A stopped one would be neither a node nor gone."""
+    provider = ec2(spot=spot)
+    made = provider.create("alpha-n7", TAGS)
+
+    told = provider.client.describe_instance_attribute(
+        InstanceId=made.id, Attribute="instanceInitiatedShutdownBehavior"
+    )
+
+    assert {"Value": "terminate"} == told["InstanceInitiatedShutdownBehavior"]
+
+
 def test_an_answer_that_is_lost_never_makes_two(ec2: Ec2, gate: Gate) -> None:
     provider = ec2()
     gate.loses.add("RunInstances")

@@ -48,19 +48,26 @@ def own_hosts(world: World) -> tuple[Owned, ...]:
 
 
 def unlisted(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
-    """Return since when each node's machine is in no list; a list that did not come tells nothing.
+    """Return since when each node's machine is in no list, or stopped there.
 
-    A right list that leaves nodes out can't be told from one of nodes that are gone: more than one
-    has to say so.
+    A list that did not come tells nothing. A right one that leaves nodes out can't be told from one
+    of nodes that are gone: more than one has to say so.
     """
     found = dict[str, datetime]()
     for node in world.kept:
         since = before.get(node.name)
         if node.pool in world.machines:
-            since = (since or world.now) if machine_of(node, world) is None else None
+            is_out = _is_out(machine_of(node, world), node.pool, world)
+            since = (since or world.now) if is_out else None
         if since is not None:
             found[node.name] = min(since, world.now)
     return found
+
+
+def _is_out(machine: Machine | None, pool: str, world: World) -> bool:
+    """Say whether a node has no machine that could run: a made one that was stopped is dead."""
+    is_made = pool not in world.switched
+    return machine is None or (is_made and machine.state is MachineState.STOPPED)
 
 
 def left_over(world: World) -> tuple[Owned, ...]:
@@ -215,14 +222,19 @@ class _Case:
         return host_of(self.node.name, self.world.hosts)
 
     @property
+    def is_out(self) -> bool:
+        """Whether its machine is in no list, or stopped there."""
+        return _is_out(self.machine, self.node.pool, self.world)
+
+    @property
     def is_contradicted(self) -> bool:
-        """Whether a list without its machine is wrong: its daemon reports."""
-        return self.machine is None and self.host is not None and not self.host.is_silent
+        """Whether a list that tells so is wrong: its daemon reports."""
+        return self.is_out and self.host is not None and not self.host.is_silent
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether a list without its machine is not to be believed: not yet, or not at all."""
-        if self.machine is not None:
+        """Whether such a list is not to be believed: not yet, or not at all."""
+        if not self.is_out:
             return False
         since = self.world.unlisted.get(self.node.name, self.world.now)
         return self.is_contradicted or (self.world.now - since).total_seconds() < LISTED_S
@@ -295,8 +307,8 @@ def _joining(case: _Case) -> Due | None:
     """
     if case.is_in_doubt:
         return None
-    if case.machine is None:
-        return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
+    if case.machine is None or case.is_out:
+        return _lost(case)
     is_busy = case.host is not None and case.host.is_busy
     if case.age_s > case.patience.join_s and not is_busy:
         return Due(node=case.as_(NodeState.REMOVING, Cause.NEVER_JOINED), act=Act.EVICT)
@@ -312,10 +324,8 @@ def _ready(case: _Case) -> Due | None:
     node, host, now = case.node, case.host, case.world.now
     if case.is_in_doubt:
         return None
-    if case.machine is None:
-        return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
-    if case.machine.state is MachineState.STOPPED:
-        return Due(node=case.as_(NodeState.STANDBY))
+    if case.is_out:
+        return _lost(case)
     is_silent = host is None or host.is_silent
     if host is not None and (host.is_busy or is_silent):
         node = replace(node, idle_since=None if host.is_busy else node.idle_since or now)
@@ -333,28 +343,29 @@ def _draining(case: _Case) -> Due | None:
     """Close a node, look again and take it out; one whose machine is gone needs no look."""
     if case.is_in_doubt:
         return None
-    if case.machine is None:
-        return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
+    if case.is_out:
+        return _lost(case)
     return Due(node=case.node, act=Act.REMOVE)
 
 
 def _removing(case: _Case) -> Due | None:
     """Go on until the cell and the provider have both forgotten a node.
 
-    One whose machine was taken for gone, and that is listed or reports again, joins anew.
+    One whose machine was taken for gone, and that runs or reports again, joins anew.
     """
-    if case.node.cause is Cause.VANISHED and (case.machine or case.is_contradicted):
-        return _back(case)
+    if case.node.cause is Cause.VANISHED and (not case.is_out or case.is_contradicted):
+        back = replace(case.as_(NodeState.JOINING), idle_since=None)
+        return Due(node=back, act=Act.JOIN)
     if case.machine is None and case.host is None:
         return Due(node=case.as_(NodeState.GONE, case.node.cause), is_over=True)
     return Due(node=case.node, act=Act.EVICT)
 
 
-def _back(case: _Case) -> Due:
-    """Have a node join anew, or rest if somebody stopped it."""
-    if case.machine is not None and case.machine.state is MachineState.STOPPED:
+def _lost(case: _Case) -> Due:
+    """Take a node out whose machine is gone, or stopped; one that is kept may rest."""
+    if case.machine is not None and case.node.is_kept:
         return Due(node=case.as_(NodeState.STANDBY))
-    return Due(node=replace(case.as_(NodeState.JOINING), idle_since=None), act=Act.JOIN)
+    return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
 
 
 def _failed(case: _Case) -> Due | None:
@@ -365,11 +376,11 @@ def _failed(case: _Case) -> Due | None:
 
 
 def _standby(case: _Case) -> Due | None:
-    """Let a node that was switched on join again."""
+    """Let a node that was switched on join again; one that nobody keeps does not rest for long."""
     if case.is_in_doubt:
         return None
-    if case.machine is None:
-        return Due(node=case.as_(NodeState.REMOVING, Cause.VANISHED), act=Act.EVICT)
+    if case.machine is None or (case.is_out and not case.node.is_kept):
+        return _lost(case)
     if case.machine.state is MachineState.RUNNING:
         return Due(node=case.as_(NodeState.JOINING), act=Act.JOIN)
     return None

@@ -112,7 +112,22 @@ ROWS = [
         *(node(S.READY, **IDLE_LONG), (RUNNING,), STUCK, "ready"),
         id="silent for long, but it may run tasks still",
     ),
-    pytest.param(node(S.READY), (STOPPED,), SILENT, "standby", id="somebody switched it off"),
+    *(
+        pytest.param(
+            *(node(state), (STOPPED,), STUCK, "evict removing: its machine is gone"),
+            id=f"{state.value}, and was stopped",
+        )
+        for state in (S.JOINING, S.READY, S.DRAINING, S.STANDBY)
+    ),
+    pytest.param(node(S.READY), (STOPPED,), BUSY, "", id="said to be stopped, but it reports"),
+    pytest.param(
+        *(node(S.READY, is_kept=True), (STOPPED,), SILENT, "standby"),
+        id="stopped, and an administrator keeps it",
+    ),
+    pytest.param(
+        *(node(S.STANDBY, 9999, is_kept=True), (STOPPED,), SILENT, ""),
+        id="rests for as long as it is kept",
+    ),
     pytest.param(node(S.DRAINING), (RUNNING,), BUSY, "remove draining", id="draining"),
     pytest.param(node(S.DRAINING), (), BUSY, "", id="draining, not listed, but it reports"),
     pytest.param(node(S.REMOVING), (RUNNING,), IDLE, "evict removing", id="killed while removing"),
@@ -126,8 +141,9 @@ ROWS = [
         id="taken for gone, and reports again",
     ),
     pytest.param(
-        *(node(S.REMOVING, cause=Cause.VANISHED), (STOPPED,), SILENT, "standby"),
-        id="taken for gone, and switched off",
+        *(node(S.REMOVING, cause=Cause.VANISHED), (STOPPED,), SILENT),
+        "evict removing: its machine is gone",
+        id="was stopped, and is still there",
     ),
     pytest.param(
         *(node(S.REMOVING, cause=Cause.VANISHED), (), STUCK),
@@ -170,6 +186,12 @@ def test_one_list_that_leaves_a_node_out_is_not_believed(state: NodeState) -> No
     assert () == life.due(world(node(state), (), STUCK, unlisted_s=60), PATIENCE)
 
 
+@pytest.mark.parametrize("state", [S.JOINING, S.READY, S.DRAINING, S.STANDBY])
+def test_one_list_that_says_stopped_is_not_believed(state: NodeState) -> None:
+    """As of one that is started again at once, though its daemon is silent just then."""
+    assert () == life.due(world(node(state), (STOPPED,), STUCK, unlisted_s=60), PATIENCE)
+
+
 def test_it_is_known_since_when_no_list_has_a_node() -> None:
     """A list that did not come says nothing, and one that has it again ends that."""
     known = world(node(S.READY), ())
@@ -178,6 +200,7 @@ def test_it_is_known_since_when_no_list_has_a_node() -> None:
 
     assert before == life.unlisted(known, before) == life.unlisted(silent, before)
     assert {"alpha-n7": NOON} == life.unlisted(known, {})
+    assert before == life.unlisted(world(node(S.READY), (STOPPED,)), before)
     assert {} == life.unlisted(world(node(S.READY), (RUNNING,)), before)
 
 

@@ -222,6 +222,28 @@ def test_a_machine_that_vanishes_is_taken_out_of_the_cell(world: World) -> None:
     assert ({}, {}) == (world.nodes(), world.cell.hosts)
 
 
+def test_a_machine_that_stops_under_a_task_is_given_back_and_another_one_bought(
+    world: World,
+) -> None:
+    """Its daemon seems to report for some minutes; its task runs again elsewhere."""
+    world.limits |= {"max_nodes": 2}
+    world.cell.waits = [HOUR]
+    world.minutes(5)
+    (machine,) = world.cloud.made.values()
+    world.cloud.stopped.add(machine.id)
+    world.minutes(4)
+    doubted = world.nodes()
+    (host,) = world.cell.hosts.values()
+    host.is_silent = True
+    world.minutes(2)
+    world.cell.waits, host.ends = [HOUR], []
+    world.minutes(8)
+
+    assert {"alpha-n10": "ready"} == doubted == world.nodes()
+    assert ["m-2"] == list(world.cloud.made)
+    assert (1, 1, 0) == (world.cloud.most, world.running(), world.cell.killed)
+
+
 def test_a_node_that_a_list_left_out_while_it_was_silent_works_on(world: World) -> None:
     """One list too few restarts nothing; later it joins again, and its tasks run to their end."""
     world.cell.waits = [timedelta(minutes=30)]

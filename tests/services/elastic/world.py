@@ -84,6 +84,7 @@ class Cloud:
     left_out: bool = False  # its list leaves our machines out
     made: dict[str, Machine] = field(default_factory=dict)
     boots: dict[str, datetime] = field(default_factory=dict)
+    stopped: set[str] = field(default_factory=set)  # machines that stopped by themselves
     asked: int = 0
     most: int = 0
 
@@ -147,6 +148,8 @@ class Cloud:
 
     def _now(self, machine: Machine) -> Machine:
         machine = replace(machine, tags={}) if self.untags else machine
+        if machine.id in self.stopped:
+            return replace(machine, state=MachineState.STOPPED)
         if self.world.now < self.boots[machine.id]:
             return machine
         return replace(machine, state=MachineState.RUNNING, address=f"10.0.0.{machine.id[2:]}")
