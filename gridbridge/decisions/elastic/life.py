@@ -149,7 +149,8 @@ def _of_strangers(world: World) -> Iterator[Due]:
                 yield _double(machine, pool, world)
             else:
                 names.add(machine.name)
-                yield Due(node=_adopted(machine, pool, world))
+                node = _adopted(machine, pool, world)
+                yield Due(node=node, act=Act.JOIN if node.state is NodeState.JOINING else None)
 
 
 def named_as_hosts(world: World) -> tuple[Machine, ...]:
@@ -193,10 +194,13 @@ def _double(machine: Machine, pool: str, world: World) -> Due:
 
 
 def _adopted(machine: Machine, pool: str, world: World) -> Owned:
-    """Return the node of a machine that is ours, though the state file does not know it."""
+    """Return the node of a machine that is ours, though the state file does not know it.
+
+    One whose daemon reports may have been joining or leaving, and so be closed: it joins anew.
+    """
     host = host_of(machine.name, world.hosts)
     is_host = host is not None and not host.is_silent
-    state = NodeState.READY if is_host else NodeState.BOOTING
+    state = NodeState.JOINING if is_host else NodeState.BOOTING
     if machine.state is MachineState.STOPPED:
         state = NodeState.STANDBY
     return _with(Owned(name=machine.name, pool=pool, state=state, since=world.now), machine, world)

@@ -151,7 +151,7 @@ ROWS = [
         id="still gone",
     ),
     pytest.param(node(S.STANDBY), (RUNNING,), None, "join joining", id="switched on again"),
-    pytest.param(None, (RUNNING,), IDLE, "ready", id="ours, though nobody knows it"),
+    pytest.param(None, (RUNNING,), IDLE, "join joining", id="ours, though nobody knows it"),
     pytest.param(None, (PENDING,), None, "booting", id="ours and booting, though nobody knows it"),
     pytest.param(None, (machine(owner="beta"),), BUSY, "", id="another cluster's"),
     pytest.param(

@@ -18,6 +18,12 @@ from tests.services.elastic.world import OTHERS, Cloud, HostThere, Trouble, Worl
 HOUR = timedelta(hours=1)
 
 
+def forget(world: World) -> None:
+    """Lose the state file."""
+    world.lose_memory()
+    (world.folder / "state.db").unlink()
+
+
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     """Return a world without faults."""
@@ -269,8 +275,7 @@ def test_what_nobody_knows_but_has_our_tag_is_taken_in_again(world: World) -> No
     world.cell.waits = [timedelta(minutes=5)] * 4
     world.minutes(5)
     before = world.nodes()
-    world.lose_memory()
-    (world.folder / "state.db").unlink()
+    forget(world)
     world.minutes(1)
     after = world.nodes()
     world.minutes(30)
@@ -295,11 +300,31 @@ def test_a_state_file_that_is_lost_while_nodes_boot_buys_none_beyond_the_maximum
     world.cell.waits = [HOUR] * 99
     world.minutes(minutes)
     before = world.cloud.most
-    world.lose_memory()
-    (world.folder / "state.db").unlink()
+    forget(world)
     world.minutes(9)
 
     assert (4, 4) == (before, world.cloud.most)
+
+
+@pytest.mark.parametrize("lost_at", ["joining", "draining"])
+def test_a_host_that_is_closed_when_the_state_file_is_lost_is_opened_again(
+    world: World, lost_at: str
+) -> None:
+    """What closed it is forgotten: it joins anew, which opens it last."""
+    world.cell.waits = [timedelta(minutes=2)]
+    world.minutes(3 if lost_at == "joining" else 5)
+    ((name, host),) = world.cell.hosts.items()
+    if lost_at == "draining":
+        Memory(world.database()).ask(name, "drain")
+        world.cell.slips_in = True
+        world.minutes(1)
+    before, was_open = world.nodes(), host.is_open
+    forget(world)
+    world.cell.waits = [timedelta(minutes=2)]
+    world.minutes(2)
+
+    assert ({name: lost_at}, False) == (before, was_open)
+    assert ({name: "ready"}, True, 1) == (world.nodes(), host.is_open, world.cloud.most)
 
 
 def test_a_machine_whose_answer_could_not_be_read_counts_when_it_is_found(world: World) -> None:
