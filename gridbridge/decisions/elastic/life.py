@@ -55,13 +55,18 @@ def unlisted(world: World, before: Mapping[str, datetime]) -> Mapping[str, datet
     """
     found = dict[str, datetime]()
     for node in world.kept:
-        since = before.get(node.name)
+        since = before.get(_told_as(node))
         if node.pool in world.machines:
             is_out = _is_out(machine_of(node, world), node.pool, world)
             since = (since or world.now) if is_out else None
         if since is not None:
-            found[node.name] = min(since, world.now)
+            found[_told_as(node)] = min(since, world.now)
     return found
+
+
+def _told_as(node: Owned) -> str:
+    """Return what tells a node from all others: two machines may have one name for a while."""
+    return f"{node.name} {node.machine}"
 
 
 def _is_out(machine: Machine | None, pool: str, world: World) -> bool:
@@ -240,8 +245,13 @@ class _Case:
         """Whether such a list is not to be believed: not yet, or not at all."""
         if not self.is_out:
             return False
-        since = self.world.unlisted.get(self.node.name, self.world.now)
-        return self.is_contradicted or (self.world.now - since).total_seconds() < LISTED_S
+        return self.is_contradicted or self.is_out_briefly
+
+    @property
+    def is_out_briefly(self) -> bool:
+        """Whether too few lists have told so."""
+        since = self.world.unlisted.get(_told_as(self.node), self.world.now)
+        return (self.world.now - since).total_seconds() < LISTED_S
 
     def as_(self, state: NodeState, cause: Cause = Cause.NONE) -> Owned:
         """Return the node in another state, since now."""
@@ -291,7 +301,7 @@ def _further(case: _Case, node: Owned) -> _Case:
 def _booting(case: _Case) -> Due | None:
     """Let a machine that runs join the cell; give back one that does not boot in time."""
     if case.machine is None:
-        if case.age_s <= LISTED_S:
+        if case.is_in_doubt:
             return Due(node=case.node)
         return Due(node=case.as_(NodeState.GONE, Cause.NOT_THERE), is_over=True)
     node = _with(case.node, case.machine, case.world)
@@ -373,8 +383,13 @@ def _lost(case: _Case) -> Due:
 
 
 def _failed(case: _Case) -> Due | None:
-    """Give a machine back that is of no use."""
+    """Give a machine back that is of no use.
+
+    The host of its name may be another node's: what that reports tells nothing of this one.
+    """
     if case.machine is None:
+        if case.is_out_briefly:
+            return None
         return Due(node=case.as_(NodeState.GONE, case.node.cause), is_over=True)
     return Due(node=case.node, act=Act.DESTROY)
 

@@ -51,7 +51,7 @@ def world(
         machines={POOL: machines},
         hosts={"alpha-n7": host} if host else {},
         pools=frozenset((POOL,)),
-        unlisted={"alpha-n7": NOON - timedelta(seconds=unlisted_s)},
+        unlisted={"alpha-n7 m-1": NOON - timedelta(seconds=unlisted_s)},
         addresses={"alpha-n7": "10.0.0.7"},
     )
 
@@ -128,6 +128,11 @@ ROWS = [
         *(node(S.STANDBY, 9999, is_kept=True), (STOPPED,), SILENT, ""),
         id="rests for as long as it is kept",
     ),
+    pytest.param(
+        *(node(S.FAILED, 200, cause=Cause.NEVER_BOOTED), (), None),
+        "forget gone: it did not boot in time",
+        id="failed, and its machine is gone",
+    ),
     pytest.param(node(S.DRAINING), (RUNNING,), BUSY, "remove draining", id="draining"),
     pytest.param(node(S.DRAINING), (), BUSY, "", id="draining, not listed, but it reports"),
     pytest.param(node(S.REMOVING), (RUNNING,), IDLE, "evict removing", id="killed while removing"),
@@ -180,10 +185,23 @@ def test_what_is_due(
     assert expected == ", ".join(told)
 
 
-@pytest.mark.parametrize("state", [S.JOINING, S.READY, S.DRAINING, S.STANDBY])
+@pytest.mark.parametrize("state", [S.BOOTING, S.JOINING, S.READY, S.DRAINING, S.STANDBY, S.FAILED])
 def test_one_list_that_leaves_a_node_out_is_not_believed(state: NodeState) -> None:
-    """Though its daemon is silent just then."""
-    assert () == life.due(world(node(state), (), STUCK, unlisted_s=60), PATIENCE)
+    """However long it has been what it is, and though its daemon is silent just then."""
+    told = life.due(world(node(state, 9999), (), STUCK, unlisted_s=60), PATIENCE)
+
+    assert all((one.act, one.node) == (None, one.before) for one in told)
+
+
+def test_a_machine_that_was_made_twice_is_forgotten_though_the_other_one_works() -> None:
+    """And that one is doubted by its own lists, not by those without its double."""
+    double = node(S.FAILED, machine="m-2", cause=Cause.DOUBLE)
+    known = replace(world(node(S.READY), (), STUCK, unlisted_s=60), kept=(node(S.READY), double))
+    unlisted = {**known.unlisted, "alpha-n7 m-2": NOON - timedelta(seconds=120)}
+
+    told = life.due(replace(known, unlisted=unlisted), PATIENCE)
+
+    assert [("m-2", True)] == [(one.node.machine, one.is_over) for one in told]
 
 
 @pytest.mark.parametrize("state", [S.JOINING, S.READY, S.DRAINING, S.STANDBY])
@@ -199,7 +217,7 @@ def test_it_is_known_since_when_no_list_has_a_node() -> None:
     silent = replace(known, machines={})
 
     assert before == life.unlisted(known, before) == life.unlisted(silent, before)
-    assert {"alpha-n7": NOON} == life.unlisted(known, {})
+    assert {"alpha-n7 m-1": NOON} == life.unlisted(known, {})
     assert before == life.unlisted(world(node(S.READY), (STOPPED,)), before)
     assert {} == life.unlisted(world(node(S.READY), (RUNNING,)), before)
 

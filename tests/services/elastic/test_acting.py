@@ -270,6 +270,20 @@ def test_a_node_that_a_list_left_out_while_it_was_silent_works_on(world: World) 
     assert (1, 0) == (world.cell.ended, world.cell.killed)
 
 
+def test_one_list_that_leaves_out_what_boots_gives_nothing_up(world: World) -> None:
+    """Not even late in its boot."""
+    world.trouble.never_boots = 1.0
+    world.cell.waits = [HOUR]
+    world.minutes(5)
+    world.cloud.left_out = True
+    world.minutes(1)
+    doubted = world.nodes()
+    world.cloud.left_out = False
+    world.minutes(2)
+
+    assert {"alpha-n10": "booting"} == doubted == world.nodes()
+
+
 def test_what_nobody_knows_but_has_our_tag_is_taken_in_again(world: World) -> None:
     """As when the state file is lost: the provider's tags tell whose a node is."""
     world.cell.waits = [timedelta(minutes=5)] * 4
