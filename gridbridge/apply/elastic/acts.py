@@ -22,6 +22,7 @@ from gridbridge.providers.protocol import Provider
 
 _log = logging.getLogger(__name__)
 
+LEAVES_S = 600.0  # best-effort tasks have made way by then, and nothing names the host any more
 LOST = (Cause.VANISHED, Cause.SILENT)  # its own daemon does not answer
 
 
@@ -104,8 +105,12 @@ class Acts:
         """
         if node.cause is not Cause.VANISHED and self._is_in_use(node):
             return self._put_back(node)
-        step = self.membership.leave(node.name, is_dead=node.cause in LOST)
-        return self._destroy(node) if step is LeaveStep.LEFT else node
+        leaving = self.membership.leave(node.name, is_dead=node.cause in LOST)
+        if leaving.step is LeaveStep.LEFT:
+            return self._destroy(node)
+        if (self.now() - node.since).total_seconds() > LEAVES_S:
+            _log.warning("event=not_left node=%s why=%r", node.name, leaving.refused_by)
+        return node
 
     def _put_back(self, node: Owned) -> Owned:
         """Have a node stay: what was taken from it already is made again by joining."""

@@ -19,7 +19,7 @@ from gridbridge.batch.oar import nodes
 from gridbridge.batch.root import as_root
 from gridbridge.errors import CommandFailed, StillThere
 from gridbridge.model.cluster import Kind
-from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, LeaveStep
+from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, Leaving
 from gridbridge.model.places import AS_ROOT
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away, Cell, OarServer
@@ -89,35 +89,43 @@ class GridEngineMembership:
         """Have the tasks of a closed host run elsewhere if each of them may."""
         return moving.put_elsewhere(self.cell, host, self.clock.now_s())
 
-    def leave(self, host: str, *, is_dead: bool) -> LeaveStep:
+    def leave(self, host: str, *, is_dead: bool) -> Leaving:
         """Take a closed host out of its cell, and its name out of files.
 
         While something is left there, its daemon has to go on: it tells of the ends of tasks. Of a
         dead host StillThere names the jobs that Grid Engine does not put back.
         """
-        if self._is_emptied(host, is_dead=is_dead):
-            hosts.leave_queues(self.cell, host)
-            hosts.leave_groups(self.cell, host)
-            hosts.dismiss(self.cell, host)
-            if not is_dead and host in hosts.admitted(self.cell):
-                hosts.stop(self.cell, host)
-            if hosts.forget(self.cell, host):
-                self.root("unexport", host)
-                self.root("unname", host)
-                return LeaveStep.LEFT
-        return LeaveStep.REFERENCED
+        if used := self._emptied(host, is_dead=is_dead):
+            return Leaving.kept(used)
+        hosts.leave_queues(self.cell, host)
+        hosts.leave_groups(self.cell, host)
+        hosts.dismiss(self.cell, host)
+        if not is_dead and host in hosts.admitted(self.cell):
+            hosts.stop(self.cell, host)
+        if named := hosts.forget(self.cell, host):
+            return Leaving.kept(f"{named}; `qconf -de {host}` shows it")
+        self.root("unexport", host)
+        self.root("unname", host)
+        return Leaving.left()
 
-    def _is_emptied(self, host: str, *, is_dead: bool) -> bool:
-        """Have best-effort tasks make way, and those of a dead host run elsewhere if they may."""
+    def _emptied(self, host: str, *, is_dead: bool) -> str:
+        """Have best-effort tasks make way, and those of a dead host run elsewhere if they may.
+
+        Return what is there still; empty for nothing.
+        """
         used = [one for one in hosts.instances(self.cell, host) if one.is_used]
         for one in used:
             if is_dead:
                 hosts.put_back(self.cell, host, one.queue)
             elif one.is_best_effort:
                 hosts.suspend(self.cell, host, one.queue)
-        if is_dead and (jobs := sorted({job for one in used for job in one.jobs})):
+        jobs = sorted({job for one in used for job in one.jobs})
+        if is_dead and jobs:
             raise StillThere(host, tuple(jobs))
-        return not used
+        if not used:
+            return ""
+        queues = " ".join(one.queue for one in used)
+        return f"{queues} is in use: `qstat -u '*' -s rs -q '*@{host}'` shows by what"
 
     def _name(self, node: Joining) -> None:
         """Have its name lead to its address here."""

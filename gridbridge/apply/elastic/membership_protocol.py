@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, LeaveStep
+from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, Leaving
 
 
 class Membership(Protocol):
@@ -45,7 +45,7 @@ class Membership(Protocol):
         """Have the tasks of a closed host run elsewhere; False, nothing done, if one may not."""
         ...
 
-    def leave(self, host: str, *, is_dead: bool) -> LeaveStep:
+    def leave(self, host: str, *, is_dead: bool) -> Leaving:
         """Take a closed and idle host out of its cell, and its name out of files.
 
         A dead host's own daemon is not asked.

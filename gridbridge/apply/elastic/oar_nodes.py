@@ -8,7 +8,7 @@ from gridbridge.batch.oar import nodes
 from gridbridge.batch.oar.commands import Argv
 from gridbridge.batch.oar.nodes import Looked
 from gridbridge.errors import CommandFailed, ConfigError, ProviderFailed
-from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, LeaveStep
+from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, Leaving
 from gridbridge.model.places import AS_ROOT
 from gridbridge.shell.clock import Clock
 
@@ -27,7 +27,7 @@ class OarNodes:
         """Refuse: squeezing is all that is done to OAR's nodes."""
         _refuse(node.name)
 
-    def leave(self, host: str, *, is_dead: bool) -> LeaveStep:
+    def leave(self, host: str, *, is_dead: bool) -> Leaving:
         """Refuse, for the same reason."""
         del is_dead
         _refuse(host)

@@ -1,5 +1,7 @@
 """What a cell is asked to do with a host that joins, and with one that is gone."""
 
+from pathlib import Path
+
 import pytest
 
 from gridbridge.apply.elastic import membership
@@ -7,7 +9,7 @@ from gridbridge.apply.elastic.membership import GridEngineMembership
 from gridbridge.apply.elastic.preparing import Preparing
 from gridbridge.batch.gridengine.membership.hosts import Instance
 from gridbridge.errors import StillThere
-from gridbridge.model.elastic.joining import Joining, JoinStep
+from gridbridge.model.elastic.joining import Joining, JoinStep, Leaving
 from gridbridge.model.elastic.sections import Bootstrap
 from gridbridge.model.route import Cell
 
@@ -81,3 +83,66 @@ def test_of_a_host_that_is_gone_the_jobs_are_named_that_stay_there(
     with pytest.raises(StillThere, match=r"^n1 is gone with tasks of 61 62: `qdel -f 61 62`"):
         site(hosts, monkeypatch).leave("n1", is_dead=True)
     assert hosts.done == ["put back all.q@n1"]
+
+
+QCONF = """#!/bin/sh
+echo "$*" >>"$0.log"
+case $1 in
+-sel) [ -e "$0.gone" ] && echo "no execution host defined" || echo n1 ;;
+-de) [ -e "$0.named" ] && echo 'Host object "n1" is still referenced in "@site"' && exit 1
+    touch "$0.gone" ;;
+-shgrpl) echo "no host group defined" ;;
+-sh | -ss) echo master ;;
+esac
+"""
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """Return where the programs of a cell with one idle host are; qconf notes how it is called."""
+    for name, text in (("qconf", QCONF), ("qstat", "#!/bin/sh\nexit 1\n")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    return tmp_path
+
+
+def leave(programs: Path, *, is_dead: bool = False) -> tuple[Leaving, list[str]]:
+    """Have the host leave; return what came of it, and the changes in their order."""
+    ports = {"qmaster_port": "1", "execd_port": "2"}
+    cell = Cell(root=str(programs), cell="c", binaries=str(programs), timeout_s=30, **ports)
+    preparing = Preparing(settings=Bootstrap(), cell=cell)
+    site = GridEngineMembership(cell=cell, preparing=preparing, root=lambda *_: None)
+    told = site.leave("n1", is_dead=is_dead)
+    calls = (programs / "qconf.log").read_text().splitlines()
+    return told, [one for one in calls if not one.startswith("-s")]
+
+
+def test_a_daemon_ends_before_its_host_is_removed(programs: Path) -> None:
+    """One that runs registers its host again (qconf(1), -ke)."""
+    assert leave(programs) == (Leaving.left(), ["-ke n1", "-de n1"])
+
+
+def test_the_daemon_of_a_dead_host_is_not_asked_to_end(programs: Path) -> None:
+    assert leave(programs, is_dead=True) == (Leaving.left(), ["-de n1"])
+
+
+def test_what_still_names_a_host_is_told_with_its_command(programs: Path) -> None:
+    (programs / "qconf.named").touch()
+
+    told, _ = leave(programs)
+
+    why = 'Host object "n1" is still referenced in "@site"; `qconf -de n1` shows it'
+    assert told == Leaving.kept(why)
+
+
+def test_tasks_that_do_not_make_way_are_told_with_the_command_that_shows_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    used = Instance(
+        queue="gb-be1", slots=2, is_used=True, is_disabled=True, is_best_effort=True, jobs=(61,)
+    )
+
+    told = site(Hosts(used), monkeypatch).leave("n1", is_dead=False)
+
+    why = "gb-be1 is in use: `qstat -u '*' -s rs -q '*@n1'` shows by what"
+    assert told == Leaving.kept(why)

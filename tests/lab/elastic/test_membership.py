@@ -66,7 +66,7 @@ for verb in calls:
         elif verb == "open":
             told.append(site.open(name))
         else:
-            told.append(site.leave(name, is_dead=verb == "leave dead").value)
+            told.append(site.leave(name, is_dead=verb == "leave dead").step.value)
     except GridbridgeError as error:
         told.append([type(error).__name__, str(error)])
 print(json.dumps([told, done]))

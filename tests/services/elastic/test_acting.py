@@ -250,6 +250,19 @@ def test_a_machine_that_stops_under_a_task_is_given_back_and_another_one_bought(
     assert (1, 1, 0) == (world.cloud.most, world.running(), world.cell.killed)
 
 
+def test_what_keeps_a_node_in_its_cell_is_told_when_that_takes_long(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.cell.waits = [timedelta(minutes=2)]
+    world.cell.named = {"alpha-n10"}
+    world.minutes(12)
+    soon = [one for one in caplog.messages if "not_left" in one]
+    world.minutes(8)
+
+    assert ([], {"alpha-n10": "removing"}) == (soon, world.nodes())
+    assert "event=not_left node=alpha-n10 why='@site names it'" in caplog.messages
+
+
 def test_a_node_that_a_list_left_out_while_it_was_silent_works_on(world: World) -> None:
     """One list too few restarts nothing; later it joins again, and its tasks run to their end."""
     world.cell.waits = [timedelta(minutes=30)]

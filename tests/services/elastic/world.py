@@ -22,7 +22,7 @@ from gridbridge.errors import (
     ProviderFailed,
 )
 from gridbridge.model.elastic.cell import CellSeen, Host, Waiting
-from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, LeaveStep
+from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, Leaving
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.plan import Figures, Rules, Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool, Squeeze
@@ -237,6 +237,7 @@ class Cell:
     tags: dict[str, tuple[str, ...]] = field(default_factory=dict)
     rerun: set[str] = field(default_factory=set)  # hosts whose tasks may run elsewhere again
     moved: int = 0
+    named: set[str] = field(default_factory=set)  # hosts that something in the cell still names
     restarted: int = 0  # tasks that were put back though nobody knew that they were gone
 
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
@@ -304,18 +305,20 @@ class Cell:
         assert not self.hosts[host].is_open
         assert not self.hosts[host].ends
 
-    def leave(self, host: str, *, is_dead: bool) -> LeaveStep:
+    def leave(self, host: str, *, is_dead: bool) -> Leaving:
         """Forget a host, which has to be idle unless it is dead."""
         self.trouble.may_end()
         found = self.hosts.get(host)
         if found and is_dead and found.ends:
             self.restarted += len(found.ends)
-            return LeaveStep.REFERENCED
+            return Leaving.kept("tasks are there")
+        if found and host in self.named:
+            return Leaving.kept("@site names it")
         if found and found.ends and not found.is_silent:
             raise CommandFailed(("qconf",), 1, stderr=b"still referenced")
         self.hosts.pop(host, None)
         self.trouble.may_end()
-        return LeaveStep.LEFT
+        return Leaving.left()
 
     def situation(self) -> Situation:
         """Return what qstat and qhost show."""

@@ -202,16 +202,20 @@ def stop(cell: Cell, host: str) -> None:
     call(cell, qconf.show(cell, "-ke", host))
 
 
-def forget(cell: Cell, host: str) -> bool:
-    """Take a host off the execution hosts; False when something in the cell still names it."""
+def forget(cell: Cell, host: str) -> str:
+    """Take a host off the execution hosts; return what in the cell still names it, empty: nothing.
+
+    That is in qconf's words.
+    """
     if host in admitted(cell):
         done = call(cell, qconf.show(cell, "-de", host))
-        if done.status and REFERENCED in done.stdout + done.stderr:
-            return False
+        said = done.stdout + done.stderr
+        if done.status and REFERENCED in said:
+            return " ".join(said.decode("utf-8", "replace").split())
         done.checked()
     if host in names(cell, "-sconfl"):
         _do(cell, "-dconf", host)
-    return host not in admitted(cell)
+    return f"{host} is an execution host still" if host in admitted(cell) else ""
 
 
 def _members(cell: Cell, group: str) -> tuple[str, ...]:
