@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.apply.elastic import preparing
 from gridbridge.apply.elastic.acts import Acts
-from gridbridge.decisions.elastic import life, mastership
+from gridbridge.decisions.elastic import life, mastership, untended
 from gridbridge.decisions.elastic import round as rounds
 from gridbridge.decisions.elastic.demand.pools import is_left_out
 from gridbridge.decisions.elastic.life import Patience
@@ -29,7 +29,7 @@ from gridbridge.model.elastic.sections import Balance, Demand, Pool, Restriction
 from gridbridge.model.elastic.standby import Marks, Rest
 from gridbridge.model.elastic.told import Told
 from gridbridge.providers.protocol import Provider
-from gridbridge.services.elastic import deciding, journalled, remembering, resting
+from gridbridge.services.elastic import deciding, journalled, remembering, resting, telling
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell.clock import Clock
@@ -64,6 +64,7 @@ class Seen:
     world: World
     asked: rounds.Asked
     movable: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by host: tasks' slots
+    silent: Mapping[str, datetime] = field(default_factory=dict)  # nodes under tasks, since when
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +125,7 @@ class Balancer:
         """Look at the cell, the providers' lists and what was kept; NotSeen without the cell."""
         cell = self._look()
         world, asked = self._world(cell), self._memory.asked()
-        self._tell_left_over(world)
-        self._tell_unreachable(world)
+        silent = untended.silent_under_tasks(world, self._memory.silent())
         wished = [rounds.wished_for(one, world, asked) for one in world.kept]
         wished += life.taken_in(world)
         known = remembering.remembered(cell, self._memory, self._order.rules, self._order.demand)
@@ -138,25 +138,22 @@ class Balancer:
             own, retry_s = self._own(world), self._order.demand.retry_s
             standby = resting.standby_of(situation, own, retry_s, world.tags)
             situation = replace(situation, standby=standby)
+        world = replace(world, is_unready=is_unready(situation))
+        self._tell(world, silent)
         return Seen(
             situation=situation,
-            world=replace(world, is_unready=is_unready(situation)),
+            world=world,
             asked=asked,
             movable=self._movable(world),
+            silent=silent,
         )
 
-    def _tell_left_over(self, world: World) -> None:
-        """Tell of machines that their provider does not end."""
-        for one in life.left_over(world):
-            words = "event=not_destroyed node=%s pool=%s provider=%s machine=%s"
-            pool = self._order.pools.get(one.pool, Pool())
-            _log.warning(words, one.name, one.pool, pool.provider, one.machine)
-
-    def _tell_unreachable(self, world: World) -> None:
-        """Tell of nodes whose pool nobody makes nodes of any more: nothing is done about them."""
-        for one in (node for node in world.kept if node.pool not in self._providers):
-            words = "event=no_provider node=%s pool=%s machine=%s"
-            _log.warning(words, one.name, one.pool, one.machine)
+    def _tell(self, world: World, silent: Mapping[str, datetime]) -> None:
+        """Tell of what no round mends."""
+        telling.left_over(world, self._order.pools)
+        telling.unreachable(world, self._providers)
+        telling.other_hosts(world)
+        telling.hanging(untended.hanging(world, silent, self.patience.silent_s))
 
     def _movable(self, world: World) -> Mapping[str, tuple[int, ...]]:
         """Return the tasks that may be moved; none where nobody wants that, or nobody tells."""
@@ -190,8 +187,6 @@ class Balancer:
         world = replace(world, kept=(*world.kept, *life.own_hosts(world)))
         addresses = {one.name: self._address_of(one.name) for one in life.named_as_hosts(world)}
         world = replace(world, addresses=addresses)
-        for one in life.other_hosts(world):
-            _log.warning("event=other_host machine=%s name=%s", one.id, one.name)
         return replace(world, unlisted=life.unlisted(world, self._memory.unlisted()))
 
     def decide(self, seen: Seen) -> RoundPlan:
@@ -315,6 +310,7 @@ class Balancer:
             self._memory.keep_eligible(seen.situation.eligible_since)
             self._memory.keep_watched(watched)
             self._memory.keep_unlisted(seen.world.unlisted)
+            self._memory.keep_silent(seen.silent)
             self._forget(now)
             self._memory.note_round(now, changed, self._spent(seen, after))
 

@@ -12,7 +12,7 @@ from gridbridge.state.database import Database
 from gridbridge.state.database.elastic.nodes import Facts, Nodes
 
 POOL, ASKED, WAITING, LAST, UNLISTED = "pool.", "asked.", "eligible", "last", "unlisted"
-WATCHED = "watched"
+WATCHED, SILENT = "watched", "silent"
 DRAIN, KEEP, FREE = "drain", "keep", "free"
 
 
@@ -60,12 +60,26 @@ class Memory:
 
     def unlisted(self) -> Mapping[str, datetime]:
         """Return since when the machines of nodes are in no list, by the nodes' names."""
-        known = self._facts.all(UNLISTED).get("", {})
-        return {node: datetime.fromisoformat(str(at)) for node, at in known.items()}
+        return self._moments(UNLISTED)
 
     def keep_unlisted(self, unlisted: Mapping[str, datetime]) -> None:
         """Keep it; nodes that are listed again are forgotten."""
-        self._facts.put(UNLISTED, {node: at.isoformat() for node, at in unlisted.items()})
+        self._keep_moments(UNLISTED, unlisted)
+
+    def silent(self) -> Mapping[str, datetime]:
+        """Return since when nodes are silent that may run tasks, by their names."""
+        return self._moments(SILENT)
+
+    def keep_silent(self, silent: Mapping[str, datetime]) -> None:
+        """Keep it; nodes that report again are forgotten."""
+        self._keep_moments(SILENT, silent)
+
+    def _moments(self, key: str) -> Mapping[str, datetime]:
+        known = self._facts.all(key).get("", {})
+        return {node: datetime.fromisoformat(str(at)) for node, at in known.items()}
+
+    def _keep_moments(self, key: str, moments: Mapping[str, datetime]) -> None:
+        self._facts.put(key, {node: at.isoformat() for node, at in moments.items()})
 
     def last_change(self) -> datetime | None:
         """Return when a node last came or went."""

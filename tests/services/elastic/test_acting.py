@@ -256,7 +256,7 @@ def test_what_keeps_a_node_in_its_cell_is_told_when_that_takes_long(
     world.cell.waits = [timedelta(minutes=2)]
     world.cell.named = {"alpha-n10"}
     world.minutes(12)
-    soon = [one for one in caplog.messages if "not_left" in one]
+    soon = told_of(caplog, "not_left")
     world.minutes(8)
 
     assert ([], {"alpha-n10": "removing"}) == (soon, world.nodes())
@@ -428,6 +428,33 @@ def test_a_fault_of_a_switch_has_no_machine_destroyed(tmp_path: Path, policy: Ru
     assert "8 of 9 hosts are silent or in error" in told
     assert (8, before) == (len(before), set(world.cloud.made))
     assert set(world.nodes().values()) == {"ready"}
+
+
+def test_a_node_that_hangs_under_a_task_is_told_with_its_commands(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not before it is too long, and no more once it reports again."""
+    world.cell.waits = [3 * HOUR]
+    world.minutes(5)
+    (host,) = world.cell.hosts.values()
+    host.is_silent = True
+    world.minutes(14)
+    soon = told_of(caplog, "hangs")
+    world.minutes(4)
+    late = told_of(caplog, "hangs")
+    host.is_silent = False
+    world.minutes(9)
+
+    assert ([], late[:1]) == (soon, list(dict.fromkeys(told_of(caplog, "hangs"))))
+    assert len(late) == len(told_of(caplog, "hangs"))
+    assert "event=hangs node=alpha-n10 machine=m-1 mend=\"`qmod -rq '*@alpha-n10'`" in late[0]
+    assert "`qdel -f`" in late[0]
+    assert {"alpha-n10": "ready"} == world.nodes()
+
+
+def told_of(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
+    """Return the lines of an event."""
+    return [one for one in caplog.messages if one.startswith(f"event={event} ")]
 
 
 def test_one_silent_host_of_many_is_taken_out(tmp_path: Path) -> None:

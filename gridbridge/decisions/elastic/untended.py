@@ -1,0 +1,36 @@
+"""What no round mends by itself, so that an administrator is told of it."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from gridbridge.decisions.elastic.life import host_of, machine_of
+from gridbridge.model.elastic.machines import MachineState
+from gridbridge.model.elastic.owned import Owned, World
+
+
+def silent_under_tasks(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
+    """Return since when the daemons of nodes are silent that may run tasks, by the nodes' names."""
+    return {one.name: min(before.get(one.name, world.now), world.now) for one in _stuck(world)}
+
+
+def hanging(world: World, silent: Mapping[str, datetime], silent_s: float) -> tuple[Owned, ...]:
+    """Return the nodes that have hung under tasks for so long, though their machines run.
+
+    None of them is taken out: their tasks may run still. While many hosts are silent at once,
+    none is told.
+    """
+    if world.is_unready:
+        return ()
+    return tuple(
+        one
+        for one in _stuck(world)
+        if (world.now - silent.get(one.name, world.now)).total_seconds() > silent_s
+    )
+
+
+def _stuck(world: World) -> Iterator[Owned]:
+    for node in (one for one in world.kept if one.pool not in world.switched):
+        host, machine = host_of(node.name, world.hosts), machine_of(node, world)
+        runs = machine is not None and machine.state is MachineState.RUNNING
+        if runs and host is not None and host.is_busy and host.is_silent:
+            yield node
