@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from gridbridge.decisions.elastic.life import host_of, machine_of
-from gridbridge.model.elastic.machines import MachineState
+from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
 from gridbridge.model.elastic.owned import Owned, World
 
 
@@ -26,6 +26,27 @@ def hanging(world: World, silent: Mapping[str, datetime], silent_s: float) -> tu
         for one in _stuck(world)
         if (world.now - silent.get(one.name, world.now)).total_seconds() > silent_s
     )
+
+
+def homeless(world: World) -> tuple[Machine, ...]:
+    """Return the machines of ours, each once, of which no node is and whose pool nobody knows.
+
+    Several pools may have one provider, and each lists all of its machines.
+    """
+    pools = world.pools | world.switched
+    kept = {one.machine for one in world.kept}
+    ours = (
+        one
+        for pool in sorted(world.machines)
+        for one in world.machines[pool]
+        if one.belongs_to(world.cluster) and one.state is not MachineState.GONE
+    )
+    found = (
+        one
+        for one in ours
+        if one.pool not in pools and one.id not in kept and MASTER_TAG not in one.tags
+    )
+    return tuple({(one.id, one.name): one for one in found}.values())
 
 
 def _stuck(world: World) -> Iterator[Owned]:

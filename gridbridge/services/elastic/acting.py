@@ -153,6 +153,7 @@ class Balancer:
         telling.left_over(world, self._order.pools)
         telling.unreachable(world, self._providers)
         telling.other_hosts(world)
+        telling.homeless(untended.homeless(world))
         telling.hanging(untended.hanging(world, silent, self.patience.silent_s))
 
     def _movable(self, world: World) -> Mapping[str, tuple[int, ...]]:

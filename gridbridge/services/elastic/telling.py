@@ -4,6 +4,7 @@ import logging
 from collections.abc import Container, Iterable, Mapping
 
 from gridbridge.decisions.elastic import life
+from gridbridge.model.elastic.machines import POOL_TAG, Machine
 from gridbridge.model.elastic.owned import Owned, World
 from gridbridge.model.elastic.sections import Pool
 
@@ -29,6 +30,15 @@ def other_hosts(world: World) -> None:
     """Tell of machines of ours that have the name of another host of the cell."""
     for one in life.other_hosts(world):
         _log.warning("event=other_host machine=%s name=%s", one.id, one.name)
+
+
+def homeless(machines: Iterable[Machine]) -> None:
+    """Tell of machines of ours whose pool nobody knows: nothing is done about them."""
+    for one in machines:
+        pool = f"[pool.{one.pool}]" if one.pool else f"a tag {POOL_TAG} with its pool"
+        mend = f"give it {pool} and a node is made of it, or end it by hand"
+        words = "event=unknown_pool machine=%s name=%s pool=%r mend=%r"
+        _log.warning(words, one.id, one.name, one.pool, mend)
 
 
 def hanging(nodes: Iterable[Owned]) -> None:

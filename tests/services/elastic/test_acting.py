@@ -378,6 +378,25 @@ def test_a_host_of_the_site_is_not_drained_for_a_machine_with_its_name(
     assert "event=other_host machine=m-7 name=fixed" in caplog.text
 
 
+@pytest.mark.parametrize("pool", ["former", ""])
+def test_a_machine_of_ours_whose_pool_nobody_knows_is_told_once_a_round(
+    world: World, caplog: pytest.LogCaptureFixture, pool: str
+) -> None:
+    """Though two pools have its provider, and so list it; nothing is done about it."""
+    tags = {"gridbridge": "alpha", **({"gridbridge-pool": pool} if pool else {})}
+    world.cloud.made["m-7"] = Machine(
+        id="m-7", name="alpha-n20", state=MachineState.RUNNING, tags=tags, created=world.now
+    )
+    world.cloud.boots["m-7"] = world.now
+    world.pools = {"large": Pool(slots=9, provider="cloud")}
+    world.others = {"large": world.cloud}
+    world.minutes(3)
+
+    told = told_of(caplog, "unknown_pool")
+    assert (3, {}, ["m-7"]) == (len(told), world.nodes(), list(world.cloud.made))
+    assert f"event=unknown_pool machine=m-7 name=alpha-n20 pool='{pool}' mend=" in told[0]
+
+
 def test_machines_of_others_are_left_alone(world: World) -> None:
     """The fake asserts that nobody destroys it; its number is taken, though."""
     world.minutes(3)
