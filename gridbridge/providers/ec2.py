@@ -242,7 +242,10 @@ def machine_of(instance: Mapping[str, Any]) -> Machine:
 
 @contextmanager
 def told(verb: str, gone: str = "") -> Iterator[None]:
-    """Raise what a balancer knows in place of boto's errors; `gone` is no error."""
+    """Raise what a balancer knows in place of boto's errors; `gone` is no error.
+
+    An answer of another form than EC2's is a failure, too: some clouds speak only nearly so.
+    """
     from botocore import exceptions as boto
 
     try:
@@ -254,6 +257,9 @@ def told(verb: str, gone: str = "") -> Iterator[None]:
         raise NotGranted(f"ec2 {verb}: {_words(error)}") from error
     except (boto.BotoCoreError, ParseError) as error:
         raise ProviderFailed(f"ec2 {verb}: {_words(error)}") from error
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
+        odd = f"an answer that can't be read ({type(error).__name__}: {_words(error)})"
+        raise ProviderFailed(f"ec2 {verb}: {odd}") from error
 
 
 def kind_of(code: str) -> Callable[[str], Exception]:

@@ -89,6 +89,56 @@ def test_a_machine_that_shuts_itself_down_is_gone(ec2: Ec2, spot: bool) -> None:
     assert {"Value": "terminate"} == told["InstanceInitiatedShutdownBehavior"]
 
 
+@pytest.mark.parametrize(
+    ("odd", "words"),
+    [
+        ({"State": {"Name": "running"}}, "KeyError: 'InstanceId'"),
+        ({"InstanceId": "i-1"}, "KeyError: 'State'"),
+        ({"InstanceId": "i-1", "State": None}, "TypeError: "),
+        ({"InstanceId": 7, "State": {"Name": "running"}}, "TypeError: "),
+        ({"InstanceId": "i-1", "State": {"Name": "running"}, "Tags": [{"Key": "a"}]}, "'Value'"),
+        (None, "AttributeError: "),
+    ],
+)
+def test_an_odd_answer_is_a_failure_that_says_what_was_wrong(
+    ec2: Ec2, odd: dict[str, object] | None, words: str
+) -> None:
+    """Of a list as of a new machine; it must not end the round of all others."""
+    provider = replace(ec2(), client=Odd([odd]))
+
+    with pytest.raises(ProviderFailed, match=f"ec2 list: an answer that can't be read.*{words}"):
+        provider.machines()
+    with pytest.raises(ProviderFailed, match=f"ec2 create: an answer that can't be read.*{words}"):
+        provider.create("alpha-n7", TAGS)
+
+
+@pytest.mark.parametrize("instances", [[], [{}, {}]])
+def test_another_number_of_machines_than_one_is_a_failure(
+    ec2: Ec2, instances: list[dict[str, object]]
+) -> None:
+    with pytest.raises(ProviderFailed, match="ec2 create: an answer that can't be read"):
+        replace(ec2(), client=Odd(instances)).create("alpha-n7", TAGS)
+
+
+class Odd:
+    """A cloud that answers with these instances, whatever it is asked."""
+
+    def __init__(self, instances: list[Any]) -> None:
+        self.instances = instances
+
+    def get_paginator(self, _: str) -> "Odd":
+        """Return what asks for pages."""
+        return self
+
+    def paginate(self, **_: object) -> list[dict[str, Any]]:
+        """Return the only page."""
+        return [{"Reservations": [{"Instances": self.instances}]}]
+
+    def run_instances(self, **_: object) -> dict[str, Any]:
+        """Return what was made."""
+        return {"Instances": self.instances}
+
+
 def test_an_answer_that_is_lost_never_makes_two(ec2: Ec2, gate: Gate) -> None:
     provider = ec2()
     gate.loses.add("RunInstances")

@@ -59,10 +59,11 @@ class Acts:
         tags = {OWNER_TAG: self.cluster, POOL_TAG: node.pool}
         try:
             machine = self._provider(node).create(node.name, tags)
-        except NoCapacity:
-            return self._as(node, NodeState.GONE, Cause.NO_CAPACITY)
-        except ProviderFailed:
-            return self._as(node, NodeState.GONE, Cause.NOT_GRANTED)
+        except (NoCapacity, ProviderFailed) as error:
+            _log.warning("event=not_made node=%s pool=%s why=%r", node.name, node.pool, str(error))
+            is_full = isinstance(error, NoCapacity)
+            cause = Cause.NO_CAPACITY if is_full else Cause.NOT_GRANTED
+            return self._as(node, NodeState.GONE, cause)
         return replace(
             self._as(node, NodeState.BOOTING),
             machine=machine.id,

@@ -155,6 +155,21 @@ def test_a_pool_that_gives_no_nodes_leaves_it_to_the_next_one(
     assert ["ready"] == list(world.nodes().values())
 
 
+@pytest.mark.parametrize(
+    ("capacity", "words"), [(9, "wrong image"), (0, "none left")], ids=["refused", "full"]
+)
+def test_why_a_node_was_not_made_is_told_in_its_providers_words(
+    world: World, caplog: pytest.LogCaptureFixture, capacity: int, words: str
+) -> None:
+    world.cloud.refuses, world.cloud.capacity = capacity > 0, capacity
+    world.cell.waits = [HOUR]
+    world.minutes(1)
+
+    assert [f"event=not_made node=alpha-n10 pool=usual why='{words}'"] == told_of(
+        caplog, "not_made"
+    )
+
+
 def test_idle_nodes_go_though_a_pool_gives_none(world: World) -> None:
     """What waits has no node that is made; others are not paid for because of that."""
     world.cell.waits = [timedelta(minutes=3)]
