@@ -135,6 +135,10 @@ ROWS = [
     ),
     pytest.param(node(S.DRAINING), (RUNNING,), BUSY, "remove draining", id="draining"),
     pytest.param(node(S.DRAINING), (), BUSY, "", id="draining, not listed, but it reports"),
+    pytest.param(
+        *(node(S.DRAINING, cause=Cause.DRAINED), (), STUCK, "evict removing: its machine is gone"),
+        id="dies while draining",
+    ),
     pytest.param(node(S.REMOVING), (RUNNING,), IDLE, "evict removing", id="killed while removing"),
     pytest.param(node(S.REMOVING), (), None, "forget gone", id="gone from both"),
     pytest.param(

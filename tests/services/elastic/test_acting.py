@@ -243,6 +243,26 @@ def test_a_machine_that_vanishes_is_taken_out_of_the_cell(world: World) -> None:
     assert ({}, {}) == (world.nodes(), world.cell.hosts)
 
 
+def test_a_node_that_dies_while_draining_is_taken_out(world: World) -> None:
+    """Its task is put back, and nobody waits for the end of what is gone."""
+    world.cell.waits = [HOUR]
+    world.minutes(5)
+    ((name, host),) = world.cell.hosts.items()
+    Memory(world.database()).ask(name, "drain")
+    world.minutes(2)
+    draining, is_open = world.nodes(), host.is_open
+    world.cloud.made.clear()
+    host.is_silent = True
+    world.minutes(4)
+    dead, restarted = world.nodes(), world.cell.restarted
+    host.ends = []  # they were put back
+    world.minutes(3)
+
+    assert ({name: "draining"}, False, {name: "removing"}) == (draining, is_open, dead)
+    assert restarted > 0
+    assert ({}, {}) == (world.nodes(), world.cell.hosts)
+
+
 def test_a_machine_that_stops_under_a_task_is_given_back_and_another_one_bought(
     world: World,
 ) -> None:
