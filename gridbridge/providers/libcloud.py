@@ -107,8 +107,9 @@ class LibcloudProvider:
         try:
             _done("destroy", self.driver.destroy_node(node))
         except Exception as error:  # drivers raise that very class
-            _log.error("event=untagged machine=%r why=%r", machine.id, _words(error))
-            raise ProviderFailed(f"libcloud create: {why}; remove it by hand") from error
+            _log.error("event=untagged machine=%r name=%r why=%r", machine.id, name, _words(error))
+            mend = f"end {name}, machine {machine.id}, with the cloud's own tools"
+            raise ProviderFailed(f"libcloud create: {why}; {mend}") from error
         _log.error("event=untagged machine=%r why='removed again'", machine.id)
         raise ProviderFailed(f"libcloud create: {why}; it was removed again")
 

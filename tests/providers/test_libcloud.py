@@ -75,9 +75,14 @@ def test_an_untagged_machine_that_can_t_be_removed_is_told_by_its_id(
     labelled.driver.keeps = list
     labelled.driver.does = False
 
-    with pytest.raises(ProviderFailed, match=r"machine node-1: .*; remove it by hand"):
+    with pytest.raises(
+        ProviderFailed, match=r"machine node-1: .*; end alpha-n7, machine node-1, with the cloud"
+    ):
         labelled.create("alpha-n7", TAGS)
-    assert "event=untagged machine='node-1' why='libcloud destroy: the cloud did" in caplog.text
+    assert (
+        "event=untagged machine='node-1' name='alpha-n7' why='libcloud destroy: the cloud did"
+        in caplog.text
+    )
 
 
 def test_the_items_in_which_gce_tells_metadata_are_tags(labelled: LibcloudProvider) -> None:

@@ -28,25 +28,25 @@ def hanging(world: World, silent: Mapping[str, datetime], silent_s: float) -> tu
     )
 
 
-def homeless(world: World) -> tuple[Machine, ...]:
+def homeless(world: World) -> tuple[tuple[str, Machine], ...]:
     """Return the machines of ours, each once, of which no node is and whose pool nobody knows.
 
-    Several pools may have one provider, and each lists all of its machines.
+    Several pools may have one provider, and each lists all of its machines: one of them is told.
     """
     pools = world.pools | world.switched
     kept = {one.machine for one in world.kept}
     ours = (
-        one
+        (pool, one)
         for pool in sorted(world.machines)
         for one in world.machines[pool]
         if one.belongs_to(world.cluster) and one.state is not MachineState.GONE
     )
     found = (
-        one
-        for one in ours
+        (pool, one)
+        for pool, one in ours
         if one.pool not in pools and one.id not in kept and MASTER_TAG not in one.tags
     )
-    return tuple({(one.id, one.name): one for one in found}.values())
+    return tuple({(one.id, one.name): (pool, one) for pool, one in found}.values())
 
 
 def _stuck(world: World) -> Iterator[Owned]:

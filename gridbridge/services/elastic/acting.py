@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.apply.elastic import preparing
 from gridbridge.apply.elastic.acts import Acts
-from gridbridge.decisions.elastic import life, mastership, untended
+from gridbridge.decisions.elastic import by_hand, life, mastership, untended
 from gridbridge.decisions.elastic import round as rounds
 from gridbridge.decisions.elastic.demand.pools import is_left_out
 from gridbridge.decisions.elastic.life import Patience
@@ -25,7 +25,14 @@ from gridbridge.model.elastic.machines import Machine
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, Owned, World
 from gridbridge.model.elastic.plan import Plan, Situation, Watched
-from gridbridge.model.elastic.sections import Balance, Demand, Pool, Restriction, Squeeze
+from gridbridge.model.elastic.sections import (
+    Balance,
+    Demand,
+    Pool,
+    ProviderSection,
+    Restriction,
+    Squeeze,
+)
 from gridbridge.model.elastic.standby import Marks, Rest
 from gridbridge.model.elastic.told import Told
 from gridbridge.providers.protocol import Provider
@@ -54,6 +61,12 @@ class Order:
     squeeze: Squeeze | None = None  # None: the site's own hosts are left as they are
     switched: frozenset[str] = frozenset()  # the pools of those hosts
     released: frozenset[str] = frozenset()  # the same, when they are not squeezed any more
+    sections: Mapping[str, ProviderSection] = field(default_factory=dict)  # who makes machines
+
+    def ending(self, pool: str, machine: str) -> str:
+        """Return what an administrator types who ends a machine of a pool by hand."""
+        provider = self.pools.get(pool, Pool()).provider
+        return by_hand.ending(machine, provider, self.sections.get(provider))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,10 +163,10 @@ class Balancer:
 
     def _tell(self, world: World, silent: Mapping[str, datetime]) -> None:
         """Tell of what no round mends."""
-        telling.left_over(world, self._order.pools)
+        telling.left_over(world, self._order.pools, self._order.ending)
         telling.unreachable(world, self._providers)
-        telling.other_hosts(world)
-        telling.homeless(untended.homeless(world))
+        telling.other_hosts(world, self._order.ending)
+        telling.homeless(untended.homeless(world), self._order.ending)
         telling.hanging(untended.hanging(world, silent, self.patience.silent_s))
 
     def _movable(self, world: World) -> Mapping[str, tuple[int, ...]]:

@@ -219,6 +219,7 @@ class Reported(Balancer):
             rules=wanted.rules,
             demand=wanted.demand,
             pools=policy.pools,
+            sections=policy.providers,
             needs_key=bool(policy.bootstrap.steps),
             is_faithful=wanted.is_faithful,
             kills_master=wanted.kills_master,

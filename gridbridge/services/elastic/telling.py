@@ -1,7 +1,7 @@
 """Tells administrators, once a round, of what no round mends by itself: a line each."""
 
 import logging
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from gridbridge.decisions.elastic import life
 from gridbridge.model.elastic.machines import POOL_TAG, Machine
@@ -11,32 +11,42 @@ from gridbridge.model.elastic.sections import Pool
 _log = logging.getLogger(__name__)
 
 
-def left_over(world: World, pools: Mapping[str, Pool]) -> None:
+Ending = Callable[[str, str], str]  # what is typed to end a machine, by its pool and its id
+
+
+def left_over(world: World, pools: Mapping[str, Pool], ending: Ending) -> None:
     """Tell of machines that their provider does not end."""
     for one in life.left_over(world):
-        words = "event=not_destroyed node=%s pool=%s provider=%s machine=%s"
-        pool = pools.get(one.pool, Pool())
-        _log.warning(words, one.name, one.pool, pool.provider, one.machine)
+        words = "event=not_destroyed node=%s pool=%s provider=%s machine=%s mend=%r"
+        pool, mend = pools.get(one.pool, Pool()), ending(one.pool, one.machine)
+        _log.warning(words, one.name, one.pool, pool.provider, one.machine, mend)
 
 
 def unreachable(world: World, providers: Container[str]) -> None:
     """Tell of nodes whose pool nobody makes nodes of any more: nothing is done about them."""
     for one in (node for node in world.kept if node.pool not in providers):
-        words = "event=no_provider node=%s pool=%s machine=%s"
-        _log.warning(words, one.name, one.pool, one.machine)
+        words = "event=no_provider node=%s pool=%s machine=%s mend=%r"
+        section = f"write [pool.{one.pool}] with its provider into gridbridge.toml again"
+        mend = f"{section}, then `gridbridge balance drain {one.name}`"
+        _log.warning(words, one.name, one.pool, one.machine, mend)
 
 
-def other_hosts(world: World) -> None:
+def other_hosts(world: World, ending: Ending) -> None:
     """Tell of machines of ours that have the name of another host of the cell."""
     for one in life.other_hosts(world):
-        _log.warning("event=other_host machine=%s name=%s", one.id, one.name)
+        words = "event=other_host machine=%s name=%s mend=%r"
+        mend = f"rename it, or {ending(one.pool, one.id)}"
+        _log.warning(words, one.id, one.name, mend)
 
 
-def homeless(machines: Iterable[Machine]) -> None:
-    """Tell of machines of ours whose pool nobody knows: nothing is done about them."""
-    for one in machines:
-        pool = f"[pool.{one.pool}]" if one.pool else f"a tag {POOL_TAG} with its pool"
-        mend = f"give it {pool} and a node is made of it, or end it by hand"
+def homeless(machines: Iterable[tuple[str, Machine]], ending: Ending) -> None:
+    """Tell of machines of ours whose pool nobody knows: nothing is done about them.
+
+    With each comes a pool whose provider lists it.
+    """
+    for pool, one in machines:
+        lacks = f"[pool.{one.pool}]" if one.pool else f"a tag {POOL_TAG} with its pool"
+        mend = f"give it {lacks}, or {ending(pool, one.id)}"
         words = "event=unknown_pool machine=%s name=%s pool=%r mend=%r"
         _log.warning(words, one.id, one.name, one.pool, mend)
 

@@ -24,6 +24,11 @@ def forget(world: World) -> None:
     (world.folder / "state.db").unlink()
 
 
+def ended(machine: str) -> str:
+    """Return what is typed to end a machine."""
+    return f"""`echo '{{"id": "{machine}"}}' | /opt/rent destroy`"""
+
+
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     """Return a world without faults."""
@@ -85,9 +90,8 @@ def test_machines_that_cannot_be_ended_count_and_nothing_more_is_bought(
 
     assert 2 == world.cloud.asked
     assert {"alpha-n10": "failed", "alpha-n11": "failed"} == world.nodes()
-    assert f"event=not_destroyed node=alpha-n10 pool=usual provider=cloud machine={first.id}" in (
-        caplog.text
-    )
+    told = f"event=not_destroyed node=alpha-n10 pool=usual provider=cloud machine={first.id}"
+    assert f"{told} mend={ended(first.id)!r}" in caplog.messages
 
 
 def test_a_machine_that_cannot_be_ended_is_no_node_of_the_least(world: World) -> None:
@@ -218,7 +222,11 @@ def test_a_node_of_a_pool_that_was_renamed_is_told_and_never_said_to_be_removed(
 
     assert plan
     assert ((), {"alpha-n10": "ready"}) == (plan.plan.remove, world.nodes())
-    assert "event=no_provider node=alpha-n10 pool=usual machine=m-1" in caplog.text
+    mend = (
+        "write [pool.usual] with its provider into gridbridge.toml again, then `gridbridge balance"
+    )
+    told = f"event=no_provider node=alpha-n10 pool=usual machine=m-1 mend='{mend} drain alpha-n10`'"
+    assert told in caplog.messages
 
 
 def test_a_list_that_does_not_come_changes_nothing(world: World) -> None:
@@ -410,7 +418,8 @@ def test_a_host_of_the_site_is_not_drained_for_a_machine_with_its_name(
     world.minutes(10)
 
     assert ({}, True) == (world.nodes(), world.cell.hosts["fixed"].is_open)
-    assert "event=other_host machine=m-7 name=fixed" in caplog.text
+    mend = f"rename it, or {ended('m-7')}"
+    assert f"event=other_host machine=m-7 name=fixed mend={mend!r}" in caplog.messages
 
 
 @pytest.mark.parametrize("pool", ["former", ""])
@@ -429,7 +438,9 @@ def test_a_machine_of_ours_whose_pool_nobody_knows_is_told_once_a_round(
 
     told = told_of(caplog, "unknown_pool")
     assert (3, {}, ["m-7"]) == (len(told), world.nodes(), list(world.cloud.made))
-    assert f"event=unknown_pool machine=m-7 name=alpha-n20 pool='{pool}' mend=" in told[0]
+    lacks = "[pool.former]" if pool else "a tag gridbridge-pool with its pool"
+    mend = f"give it {lacks}, or {ended('m-7')}"
+    assert f"event=unknown_pool machine=m-7 name=alpha-n20 pool='{pool}' mend={mend!r}" == told[0]
 
 
 def test_machines_of_others_are_left_alone(world: World) -> None:

@@ -25,7 +25,7 @@ from gridbridge.model.elastic.cell import CellSeen, Host, Waiting
 from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, Leaving
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.plan import Figures, Rules, Situation
-from gridbridge.model.elastic.sections import Balance, Demand, Pool, Squeeze
+from gridbridge.model.elastic.sections import Balance, Demand, Pool, ProviderSection, Squeeze
 from gridbridge.providers.protocol import Provider
 from gridbridge.services.cycle import once
 from gridbridge.services.elastic.acting import Balancer, Order, RoundPlan
@@ -396,7 +396,10 @@ class World:
         usual = Pool(slots=SLOTS, provider="cloud", boot_s=60, price=self.price)
         pools = {self.pool: usual, **self.pools}
         if not self.switches.up_at:
-            return Order(cluster=CLUSTER, rules=rules, demand=demand, pools=pools)
+            sections = {"cloud": ProviderSection(program="/opt/rent")}
+            return Order(
+                cluster=CLUSTER, rules=rules, demand=demand, pools=pools, sections=sections
+            )
         return Order(
             cluster=CLUSTER,
             rules=rules,
