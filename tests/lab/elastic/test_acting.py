@@ -47,7 +47,13 @@ slots = 2
 boot_s = 5.0
 """
 QUIET = ("-b", "y", "-o", "/dev/null", "-j", "y")
-RENT = f'#!/bin/sh\nGRIDLAB_TOKEN={HOME}/test.token exec /opt/gridlab/power-node "$@"\n'
+HELD, LISTING = f"{HOME}/test.held", f"{HOME}/test.listing"
+RENT = f"""#!/bin/sh
+# a round asks for the list once it has seen the cell: there it is held, if anybody wants that
+[ "$1" = list ] && [ -e {HELD} ] && touch {LISTING}
+while [ "$1" = list ] && [ -e {HELD} ]; do sleep 0.1; done
+GRIDLAB_TOKEN={HOME}/test.token exec /opt/gridlab/power-node "$@"
+"""
 SET_UP = f"""set -e
 getent passwd gridbridge-admin || useradd -r -m -d {HOME} -s /bin/sh gridbridge-admin
 install -d -m 755 -o gridbridge-admin {HOME}
@@ -89,7 +95,7 @@ def balanced(grid: Grid) -> Iterator[None]:
     try:
         yield
     finally:
-        grid.sh(HOST, f"rm -f {KEPT} /etc/sudoers.d/balance-test")
+        grid.sh(HOST, f"rm -f {KEPT} /etc/sudoers.d/balance-test {HELD} {LISTING}")
 
 
 @pytest.fixture(autouse=True)
@@ -202,6 +208,58 @@ def test_nodes_of_others_stay_whatever_they_are_called(acting: Grid) -> None:
     assert {} == nodes(acting)
 
 
+@pytest.mark.long
+def test_a_task_that_lands_between_plan_and_removal_puts_its_node_back(acting: Grid) -> None:
+    """The round has seen an idle node, and is held there until a task runs on it."""
+    (name,) = _one_node(acting)
+    acting.until(lambda: _is_surplus(acting, name), f"{name} to have been idle for long enough")
+    with _held(acting), ThreadPoolExecutor(1) as thread:
+        round_of = thread.submit(round_, acting)
+        try:
+            acting.until(lambda: _is_listing(acting), "the round to ask for machines", 20)
+            job = _sent(acting, name, seconds=30)
+            acting.until(lambda: acting.states("alpha").get(job) == "r", "its task to run", 25)
+        finally:
+            acting.sh(HOST, f"rm -f {HELD}")
+        told = json.loads(round_of.result())
+
+    assert f"remove {name}: not needed" in told["done"]
+    assert {name: "ready"} == nodes(acting)
+    assert _ran_or_waits(acting, job)
+
+
+def _is_surplus(grid: Grid, name: str) -> bool:
+    """Have a round note since when a node is idle, and say whether the next one would remove it."""
+    grid.on(HOST, BALANCE, "--config", KEPT, "--apply", "-n", "4")
+    plan = json.loads(grid.on(HOST, BALANCE, "--config", KEPT, "--json").out)
+    return name in plan["remove"]
+
+
+@contextmanager
+def _held(grid: Grid) -> Iterator[None]:
+    """Have the next round wait for its list of machines; its provider may take so long then."""
+    whole = grid.sh(HOST, f"cat {KEPT}")
+    patient = whole.replace('-rent"\ntimeout_s = 10.0', '-rent"\ntimeout_s = 50.0')
+    assert whole != patient
+    grid.on(HOST, "tee", KEPT, stdin=patient)
+    grid.sh(HOST, f"rm -f {LISTING}; touch {HELD}")
+    try:
+        yield
+    finally:
+        grid.sh(HOST, f"rm -f {HELD} {LISTING}")
+        grid.on(HOST, "tee", KEPT, stdin=whole)
+
+
+def _is_listing(grid: Grid) -> bool:
+    return grid.on(HOST, "test", "-e", LISTING).status == 0
+
+
+def _sent(grid: Grid, name: str, seconds: int) -> str:
+    """Send a task to a node; return its job, or nothing if its queue is gone."""
+    sent = ("qsub", "-terse", "-q", f"all.q@{name}", *QUIET, "sleep", str(seconds))
+    return grid.on(HOST, *sent, user="alice").out.strip()
+
+
 RACES = 100
 
 
@@ -217,8 +275,7 @@ def test_a_task_that_lands_while_its_node_is_removed_is_never_killed(acting: Gri
             began = time.monotonic()
             round_of = thread.submit(_shrink, acting)
             time.sleep(took_s * (race % 10) / 10)  # the moment of the race, and no wait for it
-            sent = ("qsub", "-terse", "-q", f"all.q@{name}", *QUIET, "sleep", "3")
-            job = acting.on(HOST, *sent, user="alice").out.strip()
+            job = _sent(acting, name, seconds=3)
             round_of.result()
         took_s = max(1.0, time.monotonic() - began)
         landed += bool(job) and _ran_or_waits(acting, job)  # none: its queue was gone
