@@ -44,14 +44,14 @@ def test_the_state_file_is_held_while_its_disk_is_waited_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """No CPU is used then."""
-    database = held._Watched.open(f"sqlite:///{tmp_path}/state.db")
-    assert isinstance(database, held._Watched)
+    database = locks._Watched.open(f"sqlite:///{tmp_path}/state.db")
+    assert isinstance(database, locks._Watched)
     moments_s = iter([1.0, 1.5])
     slow = SimpleNamespace(monotonic=lambda: next(moments_s), process_time=lambda: 0.0)
-    monkeypatch.setattr(held, "time", slow)
+    monkeypatch.setattr(locks, "time", slow)
     database.rows(text("SELECT 1"))
 
-    assert database.told() == held.Longest(passed_s=0.5, cpu_s=0.0)
-    (row, _) = held._told("held", held.Longest(passed_s=0.6, cpu_s=0.1), held.Longest())
+    assert database.told() == locks.Longest(passed_s=0.5, cpu_s=0.0)
+    (row, _) = locks._told("held", locks.Longest(passed_s=0.6, cpu_s=0.1), locks.Longest())
     assert not row.is_met
     database.close()
