@@ -64,7 +64,7 @@ class Switching:
         return seen.is_listed and seen.is_closed and self.membership.put_elsewhere(node.name)
 
     def _wake(self, due: Due) -> Owned:
-        """Switch a host on; the rounds that follow see it come up."""
+        """Switch a host on; the rounds that follow see it come up, or ask again."""
         self._provider(due.node).start(_machine(due.node))
         return due.node
 

@@ -55,6 +55,12 @@ def due(case: Case) -> Due | None:
     return rule(case) if rule else None
 
 
+def goes_down(node: Owned, machine: Machine | None) -> bool:
+    """Say whether a host that rests has power still: who woke it now would find it up."""
+    has_power = machine is not None and machine.state is MachineState.RUNNING
+    return node.state is NodeState.STANDBY and has_power
+
+
 def adopted(
     machine: Machine,
     pool: str,
@@ -128,12 +134,15 @@ def _standby(case: Case) -> Due | None:
 
 
 def _booting(case: Case) -> Due | None:
-    """Let it work once its daemon reports; one that never does is switched off again."""
+    """Let it work once its daemon reports; one that never does is switched off again.
+
+    What switches it on may be lost, so that it is asked for until the host has power.
+    """
     if case.is_up:
         return Due(node=case.as_(NodeState.JOINING), act=Act.OPEN)
     if case.is_late:
         return Due(node=case.as_(NodeState.FAILED, Cause.NEVER_BOOTED), act=Act.STOP)
-    return None
+    return Due(node=case.node, act=Act.WAKE) if case.is_off else None
 
 
 def _joining(case: Case) -> Due | None:

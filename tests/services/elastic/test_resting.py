@@ -230,6 +230,28 @@ def test_a_host_that_does_not_come_up_is_left_alone_for_a_while(world: World) ->
     assert len(world.switches.on) == 2 * len(first)
 
 
+def test_a_wake_that_is_lost_is_asked_for_again(world: World) -> None:
+    """No host waits for its boot limit because one packet was lost."""
+    world.minutes(12)
+    world.switches.lost = 3
+    world.cell.waits = [HOUR] * 8
+    world.minutes(8)
+
+    assert (asleep(world), world.running()) == ([], 8)
+
+
+def test_a_host_that_still_goes_down_is_not_woken_before_it_is_off(world: World) -> None:
+    """It would be taken for one that is up, and opened, and lose its tag; then it goes off."""
+    world.switches.halt_s = 150
+    world.minutes(5)
+    resting = asleep(world)
+    world.cell.waits = [HOUR] * 8
+    world.minutes(12)
+
+    assert resting
+    assert (asleep(world), world.running()) == ([], 8)
+
+
 def asleep_before(world: World) -> list[str]:
     """Return the hosts that rested first."""
     return sorted(set(world.switches.off))
@@ -294,6 +316,7 @@ def test_nothing_is_killed_and_all_is_well_after_faults(tmp_path: Path, seed: in
     """After kills at any call the hosts that are to work do, and those that rest can be woken."""
     trouble = Trouble(random=Random(seed), kills=0.05)
     world = World(tmp_path, trouble, own=4, max_nodes=9)
+    world.boot_timeout_s = 7200  # nothing that follows is well only because it is over
 
     def more() -> None:
         if trouble.random.random() < 0.2:
@@ -302,7 +325,7 @@ def test_nothing_is_killed_and_all_is_well_after_faults(tmp_path: Path, seed: in
     world.minutes(90, more)
     world.quiet()
     wanted = world.cell.ended + len(world.cell.waits) + world.running()
-    world.minutes(60)
+    world.minutes(45)
 
     assert (world.cell.ended, world.cell.killed) == (wanted, 0)
     off = [name for name, at in world.switches.up_at.items() if at is None]

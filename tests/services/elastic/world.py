@@ -165,6 +165,9 @@ class Switches:
     off: list[str] = field(default_factory=list)
     is_dead: bool = False  # who is switched on never comes up
     boot_s: float = BOOT_S
+    lost: int = 0  # how many of the next packets that switch one on nobody hears
+    halt_s: float = 0.0  # how long one needs to go down; it hears no packet until then
+    down_at: dict[str, datetime] = field(default_factory=dict)  # when those that go down are off
 
     def create(self, name: str, tags: Mapping[str, str]) -> Machine:
         """Nobody asks for it."""
@@ -179,15 +182,16 @@ class Switches:
         self.world.trouble.may_end()
         tags = {"gridbridge": CLUSTER, "gridbridge-pool": RACK}
         return tuple(
-            Machine(id=name, name=name, tags=tags, state=self._state(at))
-            for name, at in self.up_at.items()
+            Machine(id=name, name=name, tags=tags, state=self._state(name)) for name in self.up_at
         )
 
     def start(self, machine: Machine) -> None:
         """Switch one on."""
         self.world.trouble.may_end()
         self.on.append(machine.name)
-        if self.up_at[machine.name] is None:
+        is_heard = not self.lost and not self._goes_down(machine.name)
+        self.lost = max(0, self.lost - 1)
+        if is_heard and self.up_at[machine.name] is None:
             days = 99 if self.is_dead else 0
             self.up_at[machine.name] = self.world.now + timedelta(days=days, seconds=self.boot_s)
         self.world.trouble.may_end()
@@ -197,6 +201,7 @@ class Switches:
         self.world.trouble.may_end()
         self.off.append(machine.name)
         self.up_at[machine.name] = None
+        self.down_at[machine.name] = self.world.now + timedelta(seconds=self.halt_s)
         host = self.world.cell.hosts[machine.name]
         self.world.cell.killed += len(host.ends)
         host.ends = []
@@ -205,10 +210,16 @@ class Switches:
     def tell(self) -> None:
         """Have the cell hear of those that are up, and no more of the others."""
         for name, at in self.up_at.items():
-            self.world.cell.hosts[name].is_silent = at is None or at > self.world.now
+            is_silent = at is None or at > self.world.now
+            self.world.cell.hosts[name].is_silent = is_silent and not self._goes_down(name)
 
-    def _state(self, at: datetime | None) -> MachineState:
-        return MachineState.STOPPED if at is None else MachineState.RUNNING
+    def _goes_down(self, name: str) -> bool:
+        at = self.down_at.get(name)
+        return self.up_at[name] is None and at is not None and self.world.now < at
+
+    def _state(self, name: str) -> MachineState:
+        is_off = self.up_at[name] is None and not self._goes_down(name)
+        return MachineState.STOPPED if is_off else MachineState.RUNNING
 
 
 @dataclass
@@ -374,6 +385,7 @@ class World:
         self.wide = 0  # slots of a task that waits, for as long as that is not 0
         self.billing_s, self.price = 1.0, 0.0
         self.retry_s = 300.0
+        self.boot_timeout_s = 600.0
         self.folder = folder
         self.limits: dict[str, object] = {"max_nodes": 5, "min_nodes": 1, **limits}
         self.told: list[str] = []
@@ -389,7 +401,7 @@ class World:
         demand = Demand(
             idle_timeout_s=120,
             shrink_pause_s=0,
-            boot_timeout_s=600,
+            boot_timeout_s=self.boot_timeout_s,
             retry_s=self.retry_s,
             billing_s=self.billing_s,
         )
