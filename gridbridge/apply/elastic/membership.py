@@ -78,6 +78,10 @@ class GridEngineMembership:
             is_listed=bool(found) or host in hosts.admitted(self.cell),
         )
 
+    def make_way(self, host: str) -> bool:
+        """Have the tasks of a host's best-effort queues make way; say whether nothing is left."""
+        return self._is_emptied(host, is_dead=False)
+
     def halt(self, host: str) -> None:
         """Do nothing: a host that is closed and silent is all that a cell has to know."""
 
@@ -117,7 +121,7 @@ class GridEngineMembership:
         for one in used:
             if is_dead:
                 hosts.put_back(self.cell, host, one.queue)
-            elif one.is_best_effort:
+            elif one.is_best_effort and not one.is_suspended:
                 hosts.suspend(self.cell, host, one.queue)
         jobs = sorted({job for one in used for job in one.jobs})
         if is_dead and jobs:

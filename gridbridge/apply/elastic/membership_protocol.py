@@ -26,11 +26,15 @@ class Membership(Protocol):
         ...
 
     def open(self, host: str) -> None:
-        """Let jobs start on a host again."""
+        """Let jobs start on a host again, best-effort ones that had to make way as well."""
         ...
 
     def look(self, host: str) -> Idleness:
         """Ask the cell about a host now."""
+        ...
+
+    def make_way(self, host: str) -> bool:
+        """Have best-effort tasks of a closed host make way; say whether it is empty by now."""
         ...
 
     def halt(self, host: str) -> None:

@@ -52,6 +52,11 @@ class OarNodes:
         is_closed = seen.is_settled and (seen.is_halted or (seen.is_alive and seen.is_drained))
         return Idleness(is_idle=seen.is_idle, is_closed=is_closed, is_listed=seen.is_listed)
 
+    def make_way(self, host: str) -> bool:
+        """Leave it to OAR, which ends best-effort jobs as a node is halted and begins them anew."""
+        del host
+        return True
+
     def halt(self, host: str) -> None:
         """Have OAR take a closed node for one that it may wake, for which oarsub takes jobs."""
         if not self.look_at(host).is_halted:

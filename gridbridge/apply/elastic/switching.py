@@ -42,7 +42,8 @@ class Switching:
     def _rest(self, due: Due) -> Owned:
         """Switch a host off if it is idle once nothing more can start there; else open it again.
 
-        It has its tag before: one that is off without a tag is never woken.
+        Best-effort tasks make way before, however many rounds that takes, and it has its tag
+        before: one that is off without a tag is never woken.
         """
         node = due.node
         if node.is_kept:  # somebody wants it back meanwhile
@@ -51,6 +52,8 @@ class Switching:
         seen = self.membership.look(node.name)
         if not (seen.is_listed and seen.is_idle and seen.is_closed):
             return node if self._is_to_wait(node, seen) else self._opened(node)
+        if not self.membership.make_way(node.name):
+            return node
         if due.tag:
             self.tag(node.name, due.tag, True)
         self.membership.halt(node.name)

@@ -136,6 +136,37 @@ def test_a_host_that_an_administrator_drains_rests_until_a_person_wakes_it(world
     assert (world.cell.killed, world.switches.on) == (0, [])
 
 
+def test_best_effort_tasks_make_way_before_their_host_goes_off(world: World) -> None:
+    """They don't keep it on, and are not cut off with it."""
+    for host in world.cell.hosts.values():
+        host.best_effort = 2
+    world.minutes(12)
+
+    assert len(asleep(world)) == 3
+    assert (world.cell.made_way, world.cell.cut_off) == (6, 0)
+
+
+def test_a_host_that_is_to_work_on_has_its_best_effort_tasks_go_on(world: World) -> None:
+    """They had begun to make way when somebody wanted it kept."""
+    for host in world.cell.hosts.values():
+        host.best_effort = 2
+    for _ in range(12):
+        world.minutes(0 if suspended(world) else 1)
+    draining = suspended(world)
+    for name in draining:
+        Memory(world.database()).ask(name, "keep")
+    world.cell.hosts[draining[0]].best_effort = 2
+    world.round()
+
+    assert (suspended(world), world.cell.cut_off) == ([], 0)
+    assert all(world.cell.hosts[name].is_open for name in draining)
+
+
+def suspended(world: World) -> list[str]:
+    """Return the hosts whose best-effort tasks are suspended."""
+    return [name for name, host in world.cell.hosts.items() if host.is_suspended]
+
+
 def test_who_has_the_tasks_of_its_hosts_end_condenses_them(world: World) -> None:
     """A host with the fewest tasks takes no more, and rests when they have ended."""
     world.squeeze = {"restriction": Restriction.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}
@@ -320,6 +351,8 @@ def test_nothing_is_killed_and_all_is_well_after_faults(tmp_path: Path, seed: in
 
     def more() -> None:
         if trouble.random.random() < 0.2:
+            chosen = trouble.random.choice(list(world.cell.hosts.values()))
+            chosen.best_effort += chosen.is_open and not chosen.is_silent
             world.cell.waits += [timedelta(minutes=trouble.random.randint(1, 15))] * 3
 
     world.minutes(90, more)
@@ -328,6 +361,7 @@ def test_nothing_is_killed_and_all_is_well_after_faults(tmp_path: Path, seed: in
     world.minutes(45)
 
     assert (world.cell.ended, world.cell.killed) == (wanted, 0)
+    assert world.cell.cut_off == 0
     off = [name for name, at in world.switches.up_at.items() if at is None]
     assert asleep(world) == sorted(off)
     assert len(off) == 3

@@ -36,6 +36,7 @@ from tests.decisions.elastic.cells import MASTER, NOON, instance, waiting
 
 CLUSTER = "alpha"
 POOL = "usual"
+BEST = "best.q"  # its tasks make way
 RACK = "rack"  # the site's own hosts, which are switched on and off
 SLOTS = 2
 BOOT_S = 90
@@ -204,7 +205,8 @@ class Switches:
         self.down_at[machine.name] = self.world.now + timedelta(seconds=self.halt_s)
         host = self.world.cell.hosts[machine.name]
         self.world.cell.killed += len(host.ends)
-        host.ends = []
+        self.world.cell.cut_off += host.best_effort
+        host.ends, host.best_effort = [], 0
         self.world.trouble.may_end()
 
     def tell(self) -> None:
@@ -231,6 +233,8 @@ class HostThere:
     ends: list[datetime] = field(default_factory=list)
     is_silent: bool = False
     slots: int = SLOTS
+    best_effort: int = 0  # tasks that are to make way for others
+    is_suspended: bool = False  # so that they do
 
 
 @dataclass
@@ -249,6 +253,8 @@ class Cell:
     rerun: set[str] = field(default_factory=set)  # hosts whose tasks may run elsewhere again
     moved: int = 0
     named: set[str] = field(default_factory=set)  # hosts that something in the cell still names
+    made_way: int = 0  # best-effort tasks
+    cut_off: int = 0  # those that a machine took with it
     restarted: int = 0  # tasks that were put back though nobody knew that they were gone
 
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
@@ -300,7 +306,17 @@ class Cell:
     def open(self, host: str) -> None:
         """Let tasks start there."""
         self.trouble.may_end()
+        self.hosts[host].is_suspended = False
+        self.trouble.may_end()
         self.hosts[host].is_open = True
+
+    def make_way(self, host: str) -> bool:
+        """Suspend best-effort tasks, which are gone a moment later."""
+        self.trouble.may_end()
+        there = self.hosts[host]
+        assert not there.is_open
+        there.is_suspended = there.is_suspended or there.best_effort > 0
+        return not there.best_effort
 
     def look(self, host: str) -> Idleness:
         """Tell of a host."""
@@ -315,6 +331,7 @@ class Cell:
         self.trouble.may_end()
         assert not self.hosts[host].is_open
         assert not self.hosts[host].ends
+        assert not self.hosts[host].best_effort
 
     def leave(self, host: str, *, is_dead: bool) -> Leaving:
         """Forget a host, which has to be idle unless it is dead."""
@@ -338,6 +355,8 @@ class Cell:
         for name, host in sorted(self.hosts.items()):
             state = "au" if host.is_silent else "" if host.is_open else "d"
             instances.append(instance(name, [1] * len(host.ends), slots=host.slots, state=state))
+            if host.best_effort:
+                instances.append(instance(name, [1] * host.best_effort, queue=BEST, state=state))
         wait = [waiting(1, tasks=len(self.waits))] if self.waits else []
         wait += [waiting(1, slots=self.world.wide, pe="smp", jobs=(8,))] if self.world.wide else []
         if self.never_starts:
@@ -351,11 +370,15 @@ class Cell:
                 waiting=tuple(_since(one, self.world.now) for one in wait),
             ),
             master=MASTER,
+            best_effort=frozenset((BEST,)),
         )
 
     def schedule(self) -> None:
         """End what is over, and start what waits where there is room."""
         for host in self.hosts.values():
+            if host.is_suspended:
+                self.made_way += host.best_effort
+                host.best_effort = 0
             over = [end for end in host.ends if end <= self.world.now and not host.is_silent]
             self.ended += len(over)
             host.ends = [end for end in host.ends if end not in over]

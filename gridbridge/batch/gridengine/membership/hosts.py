@@ -20,6 +20,7 @@ from gridbridge.model.site.setup import Settings, words
 
 LIMIT_S = 60.0  # of each call
 DISABLED = "d"  # by hand; D is a calendar's
+SUSPENDED = "s"  # by hand; S is by a subordinating queue, and C by a calendar
 ATTRIBUTES = (  # host_conf(5)
     "load_scaling",
     "complex_values",
@@ -45,6 +46,7 @@ class Instance:
     is_used: bool  # by any job: running, starting or suspended, or it has reserved slots
     is_disabled: bool
     is_best_effort: bool = False
+    is_suspended: bool = False
     jobs: tuple[int, ...] = ()  # whose tasks are there
 
 
@@ -72,6 +74,7 @@ def _instance(one: "etree._Element") -> Instance:
         is_used=any(taken) or one.find("job_list") is not None,
         is_disabled=DISABLED in (one.findtext("state") or ""),
         is_best_effort=values.get(BEST_EFFORT) in TRUE,
+        is_suspended=SUSPENDED in (one.findtext("state") or ""),
         jobs=tuple(int(each.text or 0) for each in one.iterfind("job_list/JB_job_number")),
     )
 
@@ -146,7 +149,13 @@ def close(cell: Cell, host: str) -> None:
 
 
 def open_up(cell: Cell, host: str) -> None:
-    """Enable all queue instances of a host; CommandFailed when one stays closed."""
+    """Enable all queue instances of a host; CommandFailed when one stays closed.
+
+    Best-effort ones that were suspended to make way go on before.
+    """
+    for one in instances(cell, host):
+        if one.is_best_effort and one.is_suspended:
+            call(cell, (f"{cell.binaries}/qmod", "-usq", f"{one.queue}@{host}")).checked()
     _switch(cell, host, "-e", is_disabled=False)
 
 
@@ -160,7 +169,7 @@ def _switch(cell: Cell, host: str, option: str, *, is_disabled: bool) -> None:
 
 
 def suspend(cell: Cell, host: str, queue: str) -> None:
-    """Suspend a queue instance, and so have its tasks make way."""
+    """Suspend a queue instance that is not, and so have its tasks make way."""
     call(cell, (f"{cell.binaries}/qmod", "-sq", f"{queue}@{host}")).checked()
 
 

@@ -1,0 +1,74 @@
+"""A host is suspended and opened by qmod only where that is missing, and nothing else of it."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.apply.elastic.membership import GridEngineMembership
+from gridbridge.apply.elastic.preparing import Preparing
+from gridbridge.model.elastic.sections import Bootstrap
+from gridbridge.model.places import BEST_EFFORT
+from gridbridge.model.route import Cell
+
+QUEUE = """<Queue-List><name>{name}@n1</name><state>{state}</state><slots_used>{used}</slots_used>
+<resource name="{mark}" type="hf">{best}</resource></Queue-List>
+"""
+QMOD = """#!/bin/sh
+cd "${0%/*}" && echo "$@" >>called
+case $1 in
+-e) sed -i 's/<state>d/<state>/' rows ;;
+-usq) sed -i 's/<state>ds/<state>d/' rows ;;
+-sq) sed -i "/${2%@*}/s/<state>d/<state>ds/" rows ;;
+esac
+"""
+
+
+@pytest.fixture
+def cell(tmp_path: Path) -> Cell:
+    """Return a cell whose qstat prints a file, which its qmod changes."""
+    (tmp_path / "qstat").write_text('#!/bin/sh\ncat "${0%/*}/rows"\n')
+    (tmp_path / "qmod").write_text(QMOD)
+    for one in ("qstat", "qmod"):
+        (tmp_path / one).chmod(0o755)
+    return Cell(
+        root="/", cell="c", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9
+    )
+
+
+def membership(cell: Cell, *queues: tuple[str, str, int, int]) -> GridEngineMembership:
+    """Return a host with queues: their states, used slots, and whether they are best-effort."""
+    rows = (
+        QUEUE.format(name=name, state=state, used=used, best=best, mark=BEST_EFFORT)
+        for name, state, used, best in queues
+    )
+    document = f"<job_info><queue_info>{''.join(rows)}</queue_info></job_info>"
+    (Path(cell.binaries) / "rows").write_text(document)
+    return GridEngineMembership(
+        cell=cell, preparing=Preparing(settings=Bootstrap(), cell=cell), root=lambda *_: None
+    )
+
+
+def called(cell: Cell) -> list[str]:
+    """Return what qmod was called with."""
+    path = Path(cell.binaries) / "called"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_only_best_effort_queues_are_suspended_and_once(cell: Cell) -> None:
+    host = membership(cell, ("all.q", "d", 0, 0), ("be1", "d", 1, 1), ("be2", "d", 0, 1))
+
+    assert [host.make_way("n1"), host.make_way("n1")] == [False, False]
+    assert called(cell) == ["-sq be1@n1"]
+
+
+def test_a_host_that_is_empty_is_left_as_it_is(cell: Cell) -> None:
+    assert membership(cell, ("all.q", "d", 0, 0), ("be1", "ds", 0, 1)).make_way("n1")
+    assert called(cell) == []
+
+
+def test_a_host_that_is_opened_has_its_best_effort_queues_go_on(cell: Cell) -> None:
+    """What somebody suspended of its other queues stays so."""
+    host = membership(cell, ("all.q", "ds", 1, 0), ("be1", "ds", 1, 1), ("be2", "d", 0, 1))
+    host.open("n1")
+
+    assert called(cell) == ["-usq be1@n1", "-e *@n1"]
