@@ -69,6 +69,10 @@ class GridEngineMembership:
         """Let jobs start on a host again."""
         hosts.open_up(self.cell, host)
 
+    def opening(self, host: str) -> str:
+        """Return the line that opens a host by hand."""
+        return f"qmod -e '*@{host}'"
+
     def look(self, host: str) -> Idleness:
         """Ask the cell about a host now; tasks of best-effort queues don't count."""
         found = hosts.instances(self.cell, host)

@@ -29,6 +29,10 @@ class Membership(Protocol):
         """Let jobs start on a host again, best-effort ones that had to make way as well."""
         ...
 
+    def opening(self, host: str) -> str:
+        """Return the line by which an administrator has a host that is on take jobs again."""
+        ...
+
     def look(self, host: str) -> Idleness:
         """Ask the cell about a host now."""
         ...

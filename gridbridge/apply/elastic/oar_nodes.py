@@ -74,6 +74,10 @@ class OarNodes:
         elif seen.is_drained:
             self.root("undrain", host)
 
+    def opening(self, host: str) -> str:
+        """Return the line that opens a node by hand."""
+        return " ".join(nodes.setting("open", host))
+
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
         """Tell of none: OAR begins a job anew under another number, and not by request."""
         del hosts

@@ -118,6 +118,8 @@ def _of_kept(world: World, patience: Patience) -> Iterator[Due]:
     for node in world.kept:
         if _is_anothers(node, world):
             yield Due(node=_let_go(node, world), before=node, is_over=True)
+        elif node.pool in world.released:
+            yield replace(switched.released(node, world.now), before=node)
         elif node.pool in world.machines:
             case = _Case(node, machine_of(node, world), world, patience)
             rule = _switched if node.pool in world.switched else RULES.get(node.state)

@@ -96,6 +96,18 @@ def woken(node: Owned, now: datetime) -> Due:
     return Due(node=booting, before=node, act=Act.WAKE)
 
 
+def is_closed(node: Owned) -> bool:
+    """Say whether something is under way with a host for which it is closed, and no end of it."""
+    return node.state not in (NodeState.READY, NodeState.STANDBY)
+
+
+def released(node: Owned, now: datetime) -> Due:
+    """Open a host that nobody switches on and off any more, on its way up or down."""
+    if node.state is not NodeState.JOINING:
+        node = replace(node, state=NodeState.JOINING, since=now, cause=Cause.NONE)
+    return Due(node=node, act=Act.OPEN)
+
+
 def tagged(due_: Due, tags: Mapping[str, tuple[str, ...]]) -> Due:
     """Return it with the tag that a host gets before it rests.
 

@@ -126,6 +126,7 @@ class World:
     pools: frozenset[str] = frozenset()  # those that are configured
     providers: Mapping[str, str] = field(default_factory=dict)  # their names, by pool
     switched: frozenset[str] = frozenset()  # of hosts that are switched on and off, never made
+    released: frozenset[str] = frozenset()  # of such hosts as are not squeezed any more
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by host, as the cell has it
     unlisted: Mapping[str, datetime] = field(default_factory=dict)  # nodes, since when they are
     is_unready: bool = False  # too many hosts are silent: none is taken out for it

@@ -20,7 +20,7 @@ from gridbridge.decisions.elastic.moments import node_by_now
 from gridbridge.decisions.elastic.readiness import is_unready
 from gridbridge.decisions.elastic.spending import spent_since
 from gridbridge.decisions.elastic.supplying import supplied
-from gridbridge.decisions.elastic.switched import goes_down
+from gridbridge.decisions.elastic.switched import goes_down, is_closed
 from gridbridge.errors import GridbridgeError, NotSeen
 from gridbridge.model.elastic.machines import Machine
 from gridbridge.model.elastic.nodes import NodeState
@@ -165,10 +165,21 @@ class Balancer:
     def _tell(self, world: World, silent: Mapping[str, datetime]) -> None:
         """Tell of what no round mends."""
         telling.left_over(world, self._order.pools, self._order.ending)
-        telling.unreachable(world, self._providers)
+        telling.unreachable(world, self._providers.keys() | self._order.released)
         telling.other_hosts(world, self._order.ending)
         telling.homeless(untended.homeless(world), self._order.ending)
         telling.hanging(untended.hanging(world, silent, self.patience.silent_s))
+        self._tell_left_off()
+
+    def _tell_left_off(self) -> None:
+        """Tell of hosts that are off, when they are not squeezed any more, how to have them work.
+
+        They are forgotten with this round.
+        """
+        for one in self._memory.nodes.all():
+            if one.pool in self._order.released and one.state is NodeState.STANDBY:
+                line = self._acts.membership.opening(one.name)
+                _log.warning("event=left_off node=%s command=%r", one.name, line)
 
     def _movable(self, world: World) -> Mapping[str, tuple[int, ...]]:
         """Return the tasks that may be moved; none where nobody wants that, or nobody tells."""
@@ -190,13 +201,14 @@ class Balancer:
             kept=tuple(
                 node_by_now(one, cell.now)
                 for one in self._memory.nodes.all()
-                if one.pool not in self._order.released
+                if one.pool not in self._order.released or is_closed(one)
             ),
             machines=self._whole(self._machines()),
             hosts=rounds.hosts_seen(cell),
             pools=frozenset(self._order.pools),
             providers={name: one.provider for name, one in self._order.pools.items()},
             switched=self._order.switched,
+            released=self._order.released,
             tags=self._tags() if self._order.switched else {},
         )
         world = replace(world, kept=(*world.kept, *life.own_hosts(world)))

@@ -283,6 +283,45 @@ def test_a_host_that_still_goes_down_is_not_woken_before_it_is_off(world: World)
     assert (asleep(world), world.running()) == ([], 8)
 
 
+def test_hosts_on_their_way_work_once_they_are_squeezed_no_more(world: World) -> None:
+    """What was closed for their tasks' ends is opened; and is no node any more."""
+    world.squeeze = {"restriction": Restriction.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}
+    spread(world)
+    world.minutes(9)
+    closed = [name for name, host in world.cell.hosts.items() if not host.is_open]
+    world.is_squeezed = False
+    world.minutes(2)
+
+    assert closed
+    assert all(host.is_open for host in world.cell.hosts.values())
+    assert (world.nodes(), world.switches.off, world.cell.killed) == ({}, [], 0)
+
+
+def test_hosts_that_boot_work_once_they_are_squeezed_no_more(world: World) -> None:
+    world.minutes(12)
+    world.cell.waits = [HOUR] * 8
+    world.minutes(1)
+    world.is_squeezed = False
+    world.minutes(6)
+
+    assert (world.running(), world.nodes()) == (8, {})
+    assert set(world.cell.tags.values()) == {()}
+
+
+def test_how_hosts_that_are_off_work_again_is_told_when_they_are_squeezed_no_more(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once, for each of them in a line."""
+    world.minutes(12)
+    off = asleep(world)
+    world.is_squeezed = False
+    world.minutes(3)
+    told = [one.getMessage() for one in caplog.records if "event=left_off" in one.getMessage()]
+
+    assert sorted(told) == [f"event=left_off node={one} command='open {one}'" for one in off]
+    assert len(off) == 3
+
+
 def asleep_before(world: World) -> list[str]:
     """Return the hosts that rested first."""
     return sorted(set(world.switches.off))

@@ -310,6 +310,10 @@ class Cell:
         self.trouble.may_end()
         self.hosts[host].is_open = True
 
+    def opening(self, host: str) -> str:
+        """Return how to open it by hand."""
+        return f"open {host}"
+
     def make_way(self, host: str) -> bool:
         """Suspend best-effort tasks, which are gone a moment later."""
         self.trouble.may_end()
@@ -402,6 +406,7 @@ class World:
         self.switches = Switches(self, dict.fromkeys(names, NOON))
         self.cell.hosts = {name: HostThere(address="", is_open=True) for name in names}
         self.squeeze: dict[str, object] = {}
+        self.is_squeezed = True
         self.pool = POOL
         self.pools: dict[str, Pool] = {}  # more of them, and who makes their nodes
         self.others: dict[str, Provider] = {}
@@ -435,19 +440,18 @@ class World:
             return Order(
                 cluster=CLUSTER, rules=rules, demand=demand, pools=pools, sections=sections
             )
-        return Order(
-            cluster=CLUSTER,
-            rules=rules,
-            demand=demand,
-            pools={},
-            squeeze=Squeeze(**self.squeeze),  # type: ignore[arg-type]  # a test's
-            switched=frozenset({RACK}),
-        )
+        own = Order(cluster=CLUSTER, rules=rules, demand=demand, pools={})
+        if not self.is_squeezed:
+            return replace(own, released=frozenset({RACK}))
+        squeeze = Squeeze(**self.squeeze)  # type: ignore[arg-type]  # a test's
+        return replace(own, squeeze=squeeze, switched=frozenset({RACK}))
 
     def providers(self, order: Order) -> dict[str, Provider]:
         """Return who makes the nodes of each pool, or switches the site's own hosts."""
         if order.switched:
             return {RACK: self.switches}
+        if order.released:
+            return {}
         return {self.pool: self.cloud, **self.others}
 
     def acts(self, order: Order) -> Acts:
