@@ -106,6 +106,19 @@ def test_an_answer_that_is_not_whole_ends_with_75(folder: Path) -> None:
     assert f"gridbridge: {folder}: qstat: no XML but 'error: commlib error'\n" == done.stderr
 
 
+def test_a_cell_in_which_a_ready_node_has_no_queue_at_all_ends_with_75(folder: Path) -> None:
+    """It is no idle cell, though the document is whole and nobody tells of a layout."""
+    (folder / "qstat.xml").write_text("<job_info><queue_info/><job_info/></job_info>")
+    bare = run("plan", "--from", str(folder), "-m", "9").exit_code
+    node = {"up_since": "2126-01-01T11:00:00+00:00", "state": "ready"}
+    state = {"now": NOW, "master": "alpha-master", "nodes": {"alpha-n1": node}}
+    (folder / "state.json").write_text(json.dumps(state))
+    done = run("plan", "--from", str(folder), "-m", "9")
+
+    assert (bare, done.exit_code, done.stdout) == (0, 75, "")
+    assert "no queue on any host" in done.stderr
+
+
 def test_limits_that_contradict_each_other_are_refused(folder: Path) -> None:
     done = run("plan", "--from", str(folder), "-m", "2", "-n", "3")
 

@@ -10,6 +10,7 @@ from gridbridge.batch.oar.demand import read
 from gridbridge.errors import ConfigError, GridbridgeError, NotSeen, ParseError
 from gridbridge.model.elastic.cell import CellSeen
 from gridbridge.model.elastic.layout import Layout
+from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.saved import Documents, Kept
 from gridbridge.model.elastic.sections import Balance
@@ -68,7 +69,15 @@ def _read(documents: Documents, kept: Kept, queue: str) -> tuple[CellSeen, Layou
         return read(documents.oar, queue)
     laid_out = _laid_out(documents.qconf)
     zone = kept.now.tzinfo or UTC
-    return read_cell(documents.qstat, documents.qhost, zone, laid_out), laid_out
+    cell = read_cell(documents.qstat, documents.qhost, zone, laid_out)
+    if not cell.instances and any(_is_ready_host(one, cell) for one in kept.nodes):
+        raise ParseError("qstat: no queue on any host, though nodes that are ready are hosts")
+    return cell, laid_out
+
+
+def _is_ready_host(node: Node, cell: CellSeen) -> bool:
+    is_host = any(is_same_host(node.name, one.name) for one in cell.hosts)
+    return node.state is NodeState.READY and is_host
 
 
 def _laid_out(table: bytes) -> Layout:

@@ -45,7 +45,7 @@ def _hindrances(
     yield from lasting(node, seen)
     if node.state is not NodeState.READY:
         yield Refused(host=node.name, cause=Refusal.NOT_READY, has=node.state.value)
-    if not (is_faithful or any(is_same_host(node.name, one.name) for one in seen.cell.hosts)):
+    if not (is_faithful or any(is_same_host(node.name, one.host) for one in seen.cell.instances)):
         yield Refused(host=node.name, cause=Refusal.NOT_LISTED)
     if _is_busy(node, seen, is_faithful=is_faithful):
         yield Refused(host=node.name, cause=Refusal.BUSY)

@@ -40,6 +40,17 @@ def test_only_as_many_stay_as_what_waits_needs() -> None:
     assert plan(idle(*nodes, wait=[waiting(1, queues=("gone.q",))])).remove == ("n1", "n2", "n3")
 
 
+def test_a_node_on_which_no_queue_is_listed_is_not_taken_for_idle() -> None:
+    """The cell lists its host; one that has only best-effort queues is known to be idle."""
+    only_best = instance("n2", queue="be.q")
+    seen = cell(instance("n1"), only_best, nodes=TWO)
+    bare = replace(seen.cell, instances=(only_best,))
+    found = plan(replace(seen, cell=bare))
+
+    assert found.remove == ("n2",)
+    assert [(one.host, one.cause) for one in found.refused] == [("n1", Refusal.NOT_LISTED)]
+
+
 @pytest.mark.parametrize(
     ("minutes", "expected"), [(4.9, ()), (5.1, ("n1",)), (None, ("n1",))], ids=["4", "5", "unknown"]
 )

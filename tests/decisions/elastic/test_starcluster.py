@@ -9,6 +9,7 @@ from hypothesis import strategies as some
 
 from gridbridge.decisions.elastic.sentences import sentence
 from gridbridge.decisions.elastic.starcluster import decide
+from gridbridge.model.elastic.cell import Host
 from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Refusal, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance
@@ -229,11 +230,14 @@ def test_the_master_and_hosts_that_are_not_ours_stay() -> None:
         (node("n1", 50, "joining"), Refusal.NOT_READY),
         (node("n1", None), Refusal.UPTIME_UNKNOWN),
         (node("n9"), Refusal.NOT_LISTED),
+        (node("bare"), Refusal.NOT_LISTED),
     ],
-    ids=["draining", "joining", "uptime", "not listed"],
+    ids=["draining", "joining", "uptime", "not listed", "no queue"],
 )
 def test_a_node_of_which_too_little_is_known_stays(one: Node, why: Refusal) -> None:
-    plan = decide(replace(cluster(ONE), nodes=(one,)), RULES)
+    seen = cluster(ONE)
+    with_bare = replace(seen.cell, hosts=(*seen.cell.hosts, Host(name="bare")))
+    plan = decide(replace(seen, cell=with_bare, nodes=(one,)), RULES)
 
     assert ((), [why]) == (plan.remove, [each.cause for each in plan.refused])
 

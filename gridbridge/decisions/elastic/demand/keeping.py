@@ -50,12 +50,14 @@ def is_broken(instances: list[Instance]) -> bool:
 
 
 def _by_node(seen: Situation) -> dict[str, list[Instance]]:
+    """Return the queues of each node; of one with none listed nobody knows whether it is idle."""
+    listed = {one.host for one in seen.cell.instances}
     by_host = instances_of(seen)
     short = {name.partition(".")[0]: name for name in by_host}
     found = dict[str, list[Instance]]()
     for node in seen.nodes:
         name = node.name if node.name in by_host else short.get(node.name.partition(".")[0], "")
-        if name and is_same_host(node.name, name):
+        if name in listed and is_same_host(node.name, name):
             found[node.name] = by_host[name]
     return found
 
