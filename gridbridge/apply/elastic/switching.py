@@ -4,6 +4,7 @@ Each act may be repeated, after a kill too. A host is switched off only when it 
 idle. No task is ended by any of them; where that is asked for, those that may run again do.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,6 +17,8 @@ from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, Owned
 from gridbridge.model.elastic.standby import STANDBY_AUTO
 from gridbridge.providers.protocol import Provider
+
+_log = logging.getLogger(__name__)
 
 PATIENT = (Cause.DRAINED, Cause.CONDENSED)  # it stays closed until its tasks have ended
 Tagging = Callable[[str, str, bool], None]  # a host, a tag, and whether it is to have it
@@ -74,12 +77,19 @@ class Switching:
     def _open(self, due: Due) -> Owned:
         """Let a host work; of its tags only the one that a squeeze wrote goes."""
         self.tag(due.node.name, STANDBY_AUTO, False)
-        return self._opened(due.node)
+        opened = self._opened(due.node)
+        return replace(opened, up_since=opened.up_since or self.now())
 
     def _stop(self, due: Due) -> Owned:
-        """Switch a host off that did not come up; it keeps its tags."""
+        """Switch a host off that did not come up, or did not go off; it keeps its tags.
+
+        Until it is seen off it counts as up.
+        """
+        if due.before is not None and due.before.state is NodeState.STANDBY:
+            _log.warning("event=still_on node=%s", due.node.name)
         self._provider(due.node).stop(_machine(due.node))
-        return self._as(due.node, NodeState.STANDBY, due.node.cause)
+        told = self._as(due.node, NodeState.STANDBY, due.node.cause)
+        return replace(told, up_since=told.up_since or self.now())
 
     def _opened(self, node: Owned) -> Owned:
         self.membership.open(node.name)

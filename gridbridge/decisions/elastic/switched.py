@@ -38,6 +38,11 @@ class Case:
         return has_power and self.host is not None and not self.host.is_silent
 
     @property
+    def has_power(self) -> bool:
+        """Whether it is known to have power."""
+        return self.machine is not None and self.machine.state is MachineState.RUNNING
+
+    @property
     def is_off(self) -> bool:
         """Whether it has no power."""
         return self.machine is not None and self.machine.state is MachineState.STOPPED
@@ -124,7 +129,7 @@ def tagged(due_: Due, tags: Mapping[str, tuple[str, ...]]) -> Due:
 def _ready(case: Case) -> Due | None:
     """Note since when it is idle; one that somebody switched off rests."""
     if case.is_off:
-        return Due(node=case.as_(NodeState.STANDBY))
+        return Due(node=_off(case.as_(NodeState.STANDBY)))
     is_idle = case.is_up and case.host is not None and not case.host.is_busy
     idle = (case.node.idle_since or case.now) if is_idle else None
     node = replace(case.node, idle_since=idle)
@@ -134,14 +139,27 @@ def _ready(case: Case) -> Due | None:
 def _draining(case: Case) -> Due | None:
     """Go on until it is off."""
     if case.is_off:
-        return Due(node=case.as_(NodeState.STANDBY, case.node.cause))
+        return Due(node=_off(case.as_(NodeState.STANDBY, case.node.cause)))
     return Due(node=case.node, act=Act.REST)
 
 
+def _off(node: Owned) -> Owned:
+    """Return a node that was seen off: whoever finds it on later knows that a person did it."""
+    return replace(node, up_since=None)
+
+
 def _standby(case: Case) -> Due | None:
-    """Let one work that somebody switched on; it may take its time to go down."""
+    """Let one work that somebody switched on; it may take its time to go down.
+
+    One that was told to go off, and that nobody has seen off since, is told again. Any other that
+    has power and is silent may have somebody at work there.
+    """
+    if case.is_off and case.node.up_since is not None:
+        return Due(node=_off(case.node))
     if case.is_late and case.is_up:
         return Due(node=case.as_(NodeState.JOINING), act=Act.OPEN)
+    if case.is_late and case.has_power and case.node.up_since is not None:
+        return Due(node=case.node, act=Act.STOP)
     return None
 
 
@@ -160,7 +178,7 @@ def _booting(case: Case) -> Due | None:
 def _joining(case: Case) -> Due | None:
     """Go on: it was up."""
     if case.is_off:
-        return Due(node=case.as_(NodeState.STANDBY))
+        return Due(node=_off(case.as_(NodeState.STANDBY)))
     return Due(node=case.node, act=Act.OPEN)
 
 

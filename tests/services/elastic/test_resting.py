@@ -322,6 +322,35 @@ def test_how_hosts_that_are_off_work_again_is_told_when_they_are_squeezed_no_mor
     assert len(off) == 3
 
 
+def test_a_host_that_does_not_go_off_is_told_again_and_it_is_logged(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After as long as a boot may take, and so on until it does."""
+    world.switches.deaf = {"alpha-n4"}
+    world.minutes(30)
+    asked = world.switches.off.count("alpha-n4")
+    told = sum("event=still_on node=alpha-n4" in one.getMessage() for one in caplog.records)
+    world.switches.deaf = set()
+    world.minutes(30)
+
+    assert (asked, told) == (3, 2)
+    assert world.switches.off.count("alpha-n4") == 4
+    assert "alpha-n4" in asleep(world)
+
+
+def test_a_host_that_a_person_switches_on_is_not_switched_off_while_it_boots(world: World) -> None:
+    """Nor when its system takes for ever to come up: somebody may be at work there."""
+    world.minutes(12)
+    (chosen, *_) = asleep(world)
+    before = list(world.switches.off)
+    world.squeeze = {"target_reserve": 100}
+    world.minutes(20)
+    world.switches.up_at[chosen] = world.now + timedelta(hours=1)
+    world.minutes(59)
+
+    assert (world.switches.off, world.nodes()[chosen]) == (before, OFF)
+
+
 def asleep_before(world: World) -> list[str]:
     """Return the hosts that rested first."""
     return sorted(set(world.switches.off))

@@ -166,6 +166,7 @@ class Switches:
     off: list[str] = field(default_factory=list)
     is_dead: bool = False  # who is switched on never comes up
     boot_s: float = BOOT_S
+    deaf: set[str] = field(default_factory=set)  # hosts that don't go off, whoever asks
     lost: int = 0  # how many of the next packets that switch one on nobody hears
     halt_s: float = 0.0  # how long one needs to go down; it hears no packet until then
     down_at: dict[str, datetime] = field(default_factory=dict)  # when those that go down are off
@@ -201,6 +202,9 @@ class Switches:
         """Switch one off, whatever runs there."""
         self.world.trouble.may_end()
         self.off.append(machine.name)
+        if machine.name in self.deaf:
+            self.up_at[machine.name] = self.world.now + timedelta(days=99)  # it is silent by now
+            return
         self.up_at[machine.name] = None
         self.down_at[machine.name] = self.world.now + timedelta(seconds=self.halt_s)
         host = self.world.cell.hosts[machine.name]
