@@ -33,6 +33,7 @@ SENTENCES = {
     Verdict.POOL_FULL: "{tasks}{since}, {fit}, and pools have as many nodes as they may",
     Verdict.OVER_QUOTA: "{tasks}{since}, {fit}, and the quota of pools is used up",
     Verdict.OVER_BUDGET: "{tasks}{since}, {fit}, and another node would be over the budget",
+    Verdict.MONTH_SPENT: "{tasks}, and the month's budget does not pay for all of {nodes} nodes",
     Verdict.ENOUGH_BOOTING: "{tasks}{since}, {fit}, and no more nodes may be on their way",
     Verdict.NO_SUCH_PLACE: "{tasks}{since}, {fit}, and pools name unknown queues or host groups",
     Verdict.NO_NODE: "{tasks}{since}, {fit}, and no new node could run the others",

@@ -102,7 +102,7 @@ def woken(node: Owned, now: datetime) -> Due:
 
 
 def is_closed(node: Owned) -> bool:
-    """Say whether something is under way with a host for which it is closed, and no end of it."""
+    """Say whether a host is on its way up or down, and so is closed."""
     return node.state not in (NodeState.READY, NodeState.STANDBY)
 
 

@@ -85,6 +85,7 @@ class Verdict(Enum):
     POOL_FULL = "pool full"
     OVER_QUOTA = "over quota"
     OVER_BUDGET = "over budget"
+    MONTH_SPENT = "month spent"
     ENOUGH_BOOTING = "enough booting"
     NO_NODE = "no node"
     NO_SUCH_PLACE = "no such place"

@@ -1,12 +1,14 @@
 """Policy demand: which nodes are given back, and which stay."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.decisions.elastic.sentences import reason, sentence
 from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Refusal, Situation, Verdict
@@ -49,6 +51,50 @@ def test_a_node_on_which_no_queue_is_listed_is_not_taken_for_idle() -> None:
 
     assert found.remove == ("n2",)
     assert [(one.host, one.cause) for one in found.refused] == [("n1", Refusal.NOT_LISTED)]
+
+
+PAID = {"paid": Pool(slots=4, price=1.0)}
+
+
+@pytest.mark.parametrize(
+    ("spent", "minutes", "expected"),
+    [
+        (97, 50, ()),
+        (97.5, 50, ("n1",)),
+        (99.5, 50, ("n1", "n2")),
+        (999, 50, ("n1", "n2")),
+        (999, 40, ()),
+    ],
+    ids=["enough", "one too many", "none", "long ago", "paid for"],
+)
+def test_a_month_that_is_spent_gives_idle_nodes_back(
+    spent: float, minutes: float, expected: tuple[str, ...]
+) -> None:
+    """Though they are the least, are to be spare, or have become idle just now for tasks."""
+    own = [node(one, minutes, idle=0.1, pool="paid") for one in ("n1", "n2", "n3")]
+    seen = idle(*own[:2], wait=[waiting(1, tasks=4)], spent=spent)
+    busy = replace(seen.cell, instances=(*seen.cell.instances, instance("n3", (1,))))
+    month = Demand(billing_s=3600, budget_month=100.0, spare_nodes=2)
+    found = decide(
+        replace(seen, cell=busy, nodes=tuple(own)), Balance(min_nodes=4, max_nodes=9), month, PAID
+    )
+
+    assert (found.remove, found.add) == (expected, 0)
+    assert (found.verdict is Verdict.MONTH_SPENT) == bool(expected)
+
+
+def test_a_month_that_is_spent_keeps_who_is_kept_and_what_costs_nothing() -> None:
+    kept = node("n1", 50, pool="paid", is_kept=True)
+    seen = idle(kept, node("n2", 50), wait=[waiting(1, tasks=4)], spent=999)
+
+    assert plan(seen, PAID, billing_s=3600, budget_month=100.0).remove == ()
+
+
+def test_a_unit_that_begins_in_the_next_month_is_not_of_this_ones_budget() -> None:
+    seen = idle(node("n1", 50, pool="paid"), wait=[waiting(1, tasks=4)], spent=100)
+    last = replace(seen, now=datetime(2026, 1, 31, 23, 55, tzinfo=UTC))
+
+    assert plan(last, PAID, billing_s=3600, budget_month=100.0).remove == ()
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.model.elastic.cell import Begun, Waiting
 from gridbridge.model.elastic.plan import Plan, Refusal, Verdict
-from gridbridge.model.elastic.sections import Pool
+from gridbridge.model.elastic.sections import Balance, Demand, Pool
 from gridbridge.model.users import Asks
 from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand import F4, FAR, LAYOUT, PLAIN, after, cell, full, plan
@@ -474,6 +475,22 @@ def test_a_pool_whose_node_has_a_value_runs_what_asks_for_it() -> None:
     found = plan(cell(*full(MASTER), wait=[waiting(1, tasks=3, gpu="1")]), pools)
 
     assert (found.add, found.pool) == (2, "gpus")
+
+
+@pytest.mark.parametrize(
+    ("least", "month", "add"),
+    [(1, 100.0, 2), (1, 98.0, 0), (3, 100.0, 0), (3, 1559.0, 0), (3, 1563.0, 3)],
+    ids=["a unit each", "no unit more", "the least", "of all the month", "and more"],
+)
+def test_what_nodes_go_on_to_cost_is_set_aside(least: int, month: float, add: int) -> None:
+    """The next hour of two nodes, or all 732 until the month is over where they are the least."""
+    nodes = [node(one, 50, pool="paid") for one in ("n1", "n2")]
+    pools = {"paid": replace(PLAIN["plain"], price=1.0)}
+    seen = cell(*full(MASTER, "n1", "n2"), nodes=nodes, wait=[waiting(1, tasks=12)], spent=96.0)
+    rules = Balance(min_nodes=least, max_nodes=9)
+    found = decide(seen, rules, Demand(billing_s=3600, budget_month=month), pools)
+
+    assert found.add == add
 
 
 @pytest.mark.parametrize(("billing_s", "add"), [(1.0, 5), (3600.0, 5), (7200.0, 2), (86400.0, 0)])

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gridbridge.decisions.elastic.counting import elapsed_s, nodes_of
-from gridbridge.decisions.elastic.demand import ends, stuck
+from gridbridge.decisions.elastic.demand import budget, ends, stuck
 from gridbridge.decisions.elastic.demand.asleep import resting_offers, woken
 from gridbridge.decisions.elastic.demand.buying import Order, buy
 from gridbridge.decisions.elastic.demand.claims import Claim, claims
@@ -13,7 +13,7 @@ from gridbridge.decisions.elastic.demand.impossible import lacking
 from gridbridge.decisions.elastic.demand.keeping import preference, shrunk
 from gridbridge.decisions.elastic.demand.needs import Need
 from gridbridge.decisions.elastic.demand.placing import place
-from gridbridge.decisions.elastic.demand.pools import AS_USUAL, Offer, offers, purse
+from gridbridge.decisions.elastic.demand.pools import AS_USUAL, Offer, Purse, offers, purse
 from gridbridge.decisions.elastic.demand.rooms import Blocks, Ground
 from gridbridge.decisions.elastic.demand.standing import (
     away,
@@ -78,6 +78,8 @@ def decide(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, 
         return replace(plan, verdict=Verdict.NO_MAXIMUM)
     if is_unready(seen):
         return replace(plan, verdict=Verdict.UNREADY)
+    if unpaid := budget.unpaid(seen, rules, demand, pools, scene.order):
+        return replace(plan, verdict=Verdict.MONTH_SPENT, remove=unpaid)
     packed = _packed(scene, wanted)
     plan = replace(plan, figures=replace(plan.figures, fit=packed.fit))
     grown = _grown(plan, scene, packed, wanted)
@@ -260,9 +262,7 @@ def _could_run(need: Need, scene: Scene) -> bool:
 def _bought(
     plan: Plan, scene: Scene, packed: Packed, ripe: list[tuple[Claim, int]], short: int
 ) -> Plan:
-    seen, figures = scene.seen, plan.figures
-    limits = purse(seen, scene.rules, scene.demand, scene.pools, scene.most, figures.nodes)
-    order = Order(purse=limits, blocks=packed.blocks)
+    order = Order(purse=_purse(scene, plan.figures.nodes), blocks=packed.blocks)
     refused = list[Refused]()
     if not scene.offers:
         return _first(plan, scene, ripe, short)
@@ -274,6 +274,11 @@ def _bought(
         buy(need, number, order, scene.offers, scene.ground)
     plan = replace(plan, refused=(*plan.refused, *refused))
     return _told(plan, scene, order, short)
+
+
+def _purse(scene: Scene, nodes: int) -> Purse:
+    known = scene.rules, scene.demand, scene.pools
+    return purse(scene.seen, *known, scene.most, nodes, scene.least)
 
 
 def _first(plan: Plan, scene: Scene, ripe: list[tuple[Claim, int]], short: int) -> Plan:
@@ -315,9 +320,7 @@ def _told(plan: Plan, scene: Scene, order: Order, short: int) -> Plan:
 
 def _minimum(plan: Plan, scene: Scene, short: int) -> Plan:
     """Add what is missing to the least."""
-    limits = purse(
-        scene.seen, scene.rules, scene.demand, scene.pools, scene.most, plan.figures.nodes
-    )
+    limits = _purse(scene, plan.figures.nodes)
     for offer in scene.offers:
         number = min(short, offer.most, limits.for_price(offer.price)[0])
         if number > 0 and offer.hosts:

@@ -44,6 +44,25 @@ def paid_s(node: Node, now: datetime, demand: Demand) -> float:
     return demand.billing_s - (now - node.up_since).total_seconds() % demand.billing_s
 
 
+def is_paid_for(node: Node, seen: Situation, demand: Demand) -> bool:
+    """Say whether so much of a node's unit is left that nothing is saved by its going now."""
+    unit_s = demand.billing_s
+    return unit_s > BRIEF_S and paid_s(node, seen.now, demand) > unit_s * demand.billing_window
+
+
+def idle_nodes(seen: Situation) -> tuple[Node, ...]:
+    """Return the nodes that are ready, may go, and on which nothing runs that counts."""
+    by_host = _by_node(seen)
+    return tuple(
+        one
+        for one in seen.nodes
+        if one.state is NodeState.READY
+        and one.name in by_host
+        and not is_busy(by_host[one.name])
+        and next(lasting(one, seen), None) is None
+    )
+
+
 def is_broken(instances: list[Instance]) -> bool:
     """Say whether a host is silent, or all its queues are in error."""
     return bool(instances) and all(one.state.facts & BROKEN for one in instances)
@@ -125,8 +144,7 @@ def _times(node: Node, seen: Situation, demand: Demand) -> Iterator[Refused]:
             wanted=f"{demand.idle_timeout_s:g}",
             has=f"{max(0.0, idle_s):.0f}",
         )
-    unit_s = demand.billing_s
-    if unit_s > BRIEF_S and paid_s(node, seen.now, demand) > unit_s * demand.billing_window:
+    if is_paid_for(node, seen, demand):
         yield Refused(
             host=node.name,
             cause=Refusal.PAID if node.up_since else Refusal.UPTIME_UNKNOWN,

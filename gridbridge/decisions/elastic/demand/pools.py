@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from gridbridge.decisions.elastic.demand import budget
 from gridbridge.decisions.elastic.demand.hours import hourly, price_at
 from gridbridge.decisions.elastic.demand.needs import Need
 from gridbridge.decisions.elastic.demand.rooms import Ground, Part, Room, amounts_of, pieces_in
@@ -219,8 +220,10 @@ def purse(
     pools: Mapping[str, Pool],
     most: int,
     nodes: int,
+    least: int,
 ) -> Purse:
-    """Return what may be added, by limits and by what is paid already."""
+    """Return what may be added, by limits, by what is paid already, and by what is set aside."""
+    month = budget.left(seen, demand)
     paid = hourly((one.pool for one in seen.nodes if one.counts), pools, seen.local_now)
     on_way = sum(one.state.is_coming for one in seen.nodes)
     room = most - nodes
@@ -229,6 +232,8 @@ def purse(
         nodes=min(room, at_once),
         booting=demand.max_booting - on_way if demand.max_booting else UNLIMITED,
         hour=demand.budget_hour - paid if demand.budget_hour else None,
-        month=demand.budget_month - seen.spent if demand.budget_month else None,
+        month=None
+        if month is None
+        else month - budget.set_aside(seen, rules, demand, pools, least),
         unit_s=demand.billing_s,
     )
