@@ -19,6 +19,7 @@ from gridbridge.batch.oar import nodes
 from gridbridge.batch.root import as_root
 from gridbridge.errors import CommandFailed, StillThere
 from gridbridge.model.cluster import Kind
+from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, Leaving
 from gridbridge.model.places import AS_ROOT
 from gridbridge.model.policy import Policy
@@ -89,8 +90,8 @@ class GridEngineMembership:
     def halt(self, host: str) -> None:
         """Do nothing: a host that is closed and silent is all that a cell has to know."""
 
-    def movable(self, of_hosts: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
-        """Return the slots of each task on hosts whose job asked for it that it may run again."""
+    def movable(self, of_hosts: Iterable[str]) -> Mapping[str, tuple[Shape, ...]]:
+        """Return what each task on hosts asks for whose job asked for it that it may run again."""
         return moving.movable(self.cell, of_hosts, self.clock.now_s())
 
     def put_elsewhere(self, host: str) -> bool:

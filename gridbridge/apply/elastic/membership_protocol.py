@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, Leaving
 
 
@@ -45,8 +46,8 @@ class Membership(Protocol):
         """Tell the batch system that a closed and idle host is switched off now."""
         ...
 
-    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
-        """Return the slots of each task on hosts that may run elsewhere again."""
+    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[Shape, ...]]:
+        """Return what each task on hosts asks for that may run elsewhere again."""
         ...
 
     def put_elsewhere(self, host: str) -> bool:

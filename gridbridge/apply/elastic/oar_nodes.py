@@ -8,6 +8,7 @@ from gridbridge.batch.oar import nodes
 from gridbridge.batch.oar.commands import Argv
 from gridbridge.batch.oar.nodes import Looked
 from gridbridge.errors import CommandFailed, ConfigError, ProviderFailed
+from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, Leaving
 from gridbridge.model.places import AS_ROOT
 from gridbridge.shell.clock import Clock
@@ -78,7 +79,7 @@ class OarNodes:
         """Return the line that opens a node by hand."""
         return " ".join(nodes.setting("open", host))
 
-    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
+    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[Shape, ...]]:
         """Tell of none: OAR begins a job anew under another number, and not by request."""
         del hosts
         return {}

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from gridbridge.model.elastic.cell import Shape
+
 STANDBY = "htools:standby:"  # the beginning of what marks a host that may be switched on
 STANDBY_AUTO = "htools:standby:auto"  # what a squeeze itself writes, and alone removes
 
@@ -13,7 +15,7 @@ class Marks:
     """What the cell keeps of each host, and which tasks could run elsewhere again."""
 
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    movable: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # their slots
+    movable: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)  # what they ask for
 
 
 class Cause(Enum):
@@ -45,6 +47,7 @@ class Rest:
     off: tuple[str, ...] = ()
     on: tuple[str, ...] = ()
     moved: tuple[Moved, ...] = ()
+    bound: tuple[str, ...] = ()  # hosts whose tasks might move, but have no room elsewhere
     working: int = 0  # hosts
     reserve: int = 0  # standard requests that could start now, on all of them
     least: float = 0.0  # of those, for each host that works

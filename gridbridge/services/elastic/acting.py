@@ -22,6 +22,7 @@ from gridbridge.decisions.elastic.spending import spent_since
 from gridbridge.decisions.elastic.supplying import supplied
 from gridbridge.decisions.elastic.switched import goes_down, is_closed
 from gridbridge.errors import GridbridgeError, NotSeen
+from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.machines import Machine
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, Owned, World
@@ -77,7 +78,7 @@ class Seen:
     situation: Situation
     world: World
     asked: rounds.Asked
-    movable: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by host: tasks' slots
+    movable: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)  # by host
     silent: Mapping[str, datetime] = field(default_factory=dict)  # nodes under tasks, since when
 
 
@@ -181,7 +182,7 @@ class Balancer:
                 line = self._acts.membership.opening(one.name)
                 _log.warning("event=left_off node=%s command=%r", one.name, line)
 
-    def _movable(self, world: World) -> Mapping[str, tuple[int, ...]]:
+    def _movable(self, world: World) -> Mapping[str, tuple[Shape, ...]]:
         """Return the tasks that may be moved; none where nobody wants that, or nobody tells."""
         squeeze, switched = self._order.squeeze, self._order.switched
         if squeeze is None or squeeze.restriction is not Restriction.RERUNNABLE:

@@ -9,6 +9,7 @@ from gridbridge.apply.elastic.membership import membership_of
 from gridbridge.decisions.elastic import life
 from gridbridge.decisions.elastic import round as rounds
 from gridbridge.errors import ConfigError
+from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.owned import World
 from gridbridge.model.elastic.plan import Situation
@@ -75,7 +76,7 @@ def plan(
     return Told(off=found.off, on=found.on, sentence=sentence, deeds=done)
 
 
-def _movable(policy: Policy, seen: Situation) -> Mapping[str, tuple[int, ...]]:
+def _movable(policy: Policy, seen: Situation) -> Mapping[str, tuple[Shape, ...]]:
     if policy.squeeze.restriction is not Restriction.RERUNNABLE or not seen.nodes:
         return {}
     return membership_of(policy).movable(one.name for one in seen.nodes)

@@ -13,10 +13,12 @@ from gridbridge.decisions.elastic.squeeze.resting import (
     standby,
     working,
 )
+from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.nodes import Node, NodeState
 from gridbridge.model.elastic.plan import Figures, Plan, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Restriction, Squeeze
 from gridbridge.model.elastic.standby import STANDBY_AUTO, Cause, Doing, Marks
+from tests.decisions.elastic import demand
 from tests.decisions.elastic.cells import MASTER, instance, node, situation
 
 RULES = Balance(max_nodes=20, min_nodes=1)
@@ -41,6 +43,11 @@ def cell(*running: tuple[int, ...], sleeping: int = 0, kept: tuple[int, ...] = (
     asleep = [node(f"s{at}", state="standby") for at in range(sleeping)]
     on = [instance(name, some) for name, some in zip(names, running, strict=True)]
     return situation(*on, nodes=(*nodes, *asleep))
+
+
+def shapes(tasks: tuple[int, ...]) -> tuple[Shape, ...]:
+    """Return tasks of so many slots each, which may run elsewhere again."""
+    return tuple(Shape(slots=one, pe="smp" if one > 1 else "") for one in tasks)
 
 
 def idle_of(seen: Situation) -> tuple[str, ...]:
@@ -147,11 +154,63 @@ def test_a_restriction_says_which_hosts_may_rest(
 ) -> None:
     seen = cell((1, 1), (1, 1), (1,))
     squeeze = Squeeze(restriction=restriction, target_reserve=1.0)
+    marks = Marks(movable={name: shapes(some) for name, some in movable.items()})
 
-    found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, squeeze, Marks(movable=movable))
+    found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, squeeze, marks)
 
     assert found.off == off
     assert [one.source for one in found.moved] == (["n2"] if movable and off else [])
+
+
+MOVES = Squeeze(restriction=Restriction.RERUNNABLE, target_reserve=1.0)
+
+
+def with_memory(left: str, **asks: str) -> tuple[Situation, Marks]:
+    """Return n0 with room for one task more and so much memory, and n1 with one that asks."""
+    known = demand.cell(
+        instance("n0", (1, 1)),
+        instance("n1", (1,)),
+        nodes=(node("n0"), node("n1")),
+        left={"mfree": left} if left else None,
+    )
+    return known, Marks(movable={"n1": (Shape(requests=tuple(asks.items())),)})
+
+
+@pytest.mark.parametrize(
+    ("left", "asks", "off"),
+    [
+        ("8G", {"mfree": "4G"}, ("n1",)),
+        ("8G", {"mfree": "9G"}, ()),
+        ("", {"mfree": "4G"}, ()),
+        ("8G", {"arch": "lx-amd64"}, ("n1",)),
+        ("8G", {"arch": "other"}, ()),
+        ("8G", {"nobody_knows": "1"}, ()),
+    ],
+    ids=["fits", "too much", "not told", "value", "another", "unknown"],
+)
+def test_a_task_is_moved_only_where_all_that_it_asks_for_is(
+    left: str, asks: dict[str, str], off: tuple[str, ...]
+) -> None:
+    """And it is said of which hosts the tasks have no room elsewhere."""
+    seen, marks = with_memory(left, **asks)
+    found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, MOVES, marks)
+    told = "what runs on n1 has no room elsewhere"
+
+    assert (found.off, found.bound) == (off, () if off else ("n1",))
+    assert (told in sentence(found)) == (not off)
+
+
+def test_what_moved_tasks_take_is_no_reserve() -> None:
+    """A standard request of 4 GB could start beside a task of 4 GB, but not beside one of 5."""
+    asks = type(Squeeze().standard_request)({"mfree": "4G"})
+    squeeze = replace(MOVES, standard_request=asks)
+    offs = []
+    for amount in ("4G", "5G"):
+        seen, marks = with_memory("8G", mfree=amount)
+        found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, squeeze, marks)
+        offs.append((found.off, found.bound))
+
+    assert offs == [(("n1",), ()), ((), ())]
 
 
 def test_a_standard_request_may_ask_for_memory() -> None:
@@ -239,7 +298,7 @@ def test_what_is_decided_is_safe(
     seen = cell(*running, sleeping=sleeping, kept=tuple(kept))
     marks = Marks(
         tags={f"s{at}": AUTO for at in range(sleeping)},
-        movable={f"n{at}": some for at, some in enumerate(running)},
+        movable={f"n{at}": shapes(some) for at, some in enumerate(running)},
     )
     rules = Balance(min_nodes=min(bounds), max_nodes=max(bounds))
     squeeze = Squeeze(minimal_reserve=least, target_reserve=least + more, restriction=restriction)
@@ -257,7 +316,7 @@ def test_what_is_decided_is_safe(
         assert one.source in found.off
         left[one.target] -= one.slots
     assert min(left.values(), default=0) >= 0
-    tasks = sorted(slots for name in found.off for slots in marks.movable[name])
+    tasks = sorted(one.slots for name in found.off for one in marks.movable[name])
     assert sorted(one.slots for one in found.moved) == tasks
     if found.off:
         assert sum(left.values()) >= int(squeeze.target_reserve * len(left))

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.model.elastic.sections import Restriction
@@ -220,7 +221,7 @@ def test_another_task_that_slips_in_has_its_host_opened_again(world: World) -> N
     world.cell.rerun = {"alpha-n4"}
     spread(world)
     movable = world.cell.movable
-    world.cell.movable = lambda hosts: {**movable(hosts), "alpha-n4": (1,)}  # type: ignore[method-assign]
+    world.cell.movable = lambda hosts: {**movable(hosts), "alpha-n4": (Shape(),)}  # type: ignore[method-assign]
     world.cell.rerun = set()
     world.minutes(5)
 

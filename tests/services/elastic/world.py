@@ -21,7 +21,7 @@ from gridbridge.errors import (
     NotSeen,
     ProviderFailed,
 )
-from gridbridge.model.elastic.cell import CellSeen, Host, Waiting
+from gridbridge.model.elastic.cell import CellSeen, Host, Shape, Waiting
 from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, Leaving
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.plan import Figures, Rules, Situation
@@ -261,10 +261,10 @@ class Cell:
     cut_off: int = 0  # those that a machine took with it
     restarted: int = 0  # tasks that were put back though nobody knew that they were gone
 
-    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
+    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[Shape, ...]]:
         """Tell of the tasks that may."""
         self.trouble.may_end()
-        return {one: (1,) * len(self.hosts[one].ends) for one in hosts if one in self.rerun}
+        return {one: (Shape(),) * len(self.hosts[one].ends) for one in hosts if one in self.rerun}
 
     def put_elsewhere(self, host: str) -> bool:
         """Have them wait again; each begins anew."""

@@ -7,7 +7,7 @@ can't begin anew.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lxml import etree
 
@@ -16,10 +16,12 @@ from gridbridge.batch.gridengine.membership.hosts import TRUE
 from gridbridge.batch.gridengine.request import INTERACTIVE
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import ParseError
+from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import Cell
 
 AT_ONCE = 100  # hosts, or jobs, of one call
+CE_VALUE = "CE_stringval"  # of a request, as it was written
 RERUNS = "1"  # JB_restart of `-r y`
 PUSHED = ("r", "Rr")  # what only runs; others start, end or are suspended
 
@@ -66,13 +68,27 @@ def _task(row: "etree._Element") -> Task:
     )
 
 
-def read_movable(data: bytes, now_s: float) -> frozenset[str]:
-    """Read from `qstat -xml -j` which jobs may run elsewhere again, now."""
-    return frozenset(
-        one.findtext("JB_job_number", "")
+def read_movable(data: bytes, now_s: float) -> Mapping[str, Shape]:
+    """Read from `qstat -xml -j` which jobs may run elsewhere again, now, and what they ask for."""
+    return {
+        one.findtext("JB_job_number", ""): _shape(one)
         for one in _root(data).iterfind("djob_info/element")
         if _may_move(one, now_s)
+    }
+
+
+def _shape(job: "etree._Element") -> Shape:
+    """Read what a job asks for; after a qalter its lists lack their inner tags (request.py)."""
+    names, values = (_leafs(job, "JB_hard_resource_list", tag) for tag in ("CE_name", CE_VALUE))
+    return Shape(
+        requests=tuple(zip(names, values, strict=False)),
+        queues=_leafs(job, "JB_hard_queue_list", "QR_name"),
     )
+
+
+def _leafs(job: "etree._Element", section: str, tag: str) -> tuple[str, ...]:
+    found = job.find(section)
+    return () if found is None else tuple(one.text or "" for one in found.iter(tag))
 
 
 def _may_move(job: "etree._Element", now_s: float) -> bool:
@@ -82,12 +98,13 @@ def _may_move(job: "etree._Element", now_s: float) -> bool:
     return asked and job.find("JB_pe") is None and not is_interactive and not is_deferred
 
 
-def movable(cell: Cell, hosts: Iterable[str], now_s: float) -> Mapping[str, tuple[int, ...]]:
-    """Return the slots of each task on hosts that may run elsewhere again."""
+def movable(cell: Cell, hosts: Iterable[str], now_s: float) -> Mapping[str, tuple[Shape, ...]]:
+    """Return what each task on hosts asks for that may run elsewhere again."""
     there = tasks_on(cell, list(hosts))
     free = movable_jobs(cell, {one.job for tasks in there.values() for one in tasks}, now_s)
     return {
-        host: tuple(one.slots for one in tasks if one.job in free) for host, tasks in there.items()
+        host: tuple(replace(free[one.job], slots=one.slots) for one in tasks if one.job in free)
+        for host, tasks in there.items()
     }
 
 
@@ -115,9 +132,9 @@ def tasks_on(cell: Cell, hosts: Sequence[str]) -> Mapping[str, tuple[Task, ...]]
     return found
 
 
-def movable_jobs(cell: Cell, jobs: Iterable[str], now_s: float) -> frozenset[str]:
+def movable_jobs(cell: Cell, jobs: Iterable[str], now_s: float) -> Mapping[str, Shape]:
     """Return which jobs may run elsewhere again; one that has ended meanwhile is none."""
-    wanted, found = sorted(jobs, key=int), frozenset[str]()
+    wanted, found = sorted(jobs, key=int), dict[str, Shape]()
     for at in range(0, len(wanted), AT_ONCE):
         named = ",".join(wanted[at : at + AT_ONCE])
         argv = (f"{cell.binaries}/qstat", "-xml", "-j", named)

@@ -99,6 +99,15 @@ def standing(
     return merged(block for _, block in found)
 
 
+def rooms_of(seen: Situation, ground: Ground, patterns: frozenset[str]) -> dict[str, Room]:
+    """Return what is free on each host, in the cell's order."""
+    hosts = {one.name: one for one in seen.cell.hosts}
+    return {
+        name: _room(hosts.get(name, Host(name=name)), instances, ground, patterns)
+        for name, instances in instances_of(seen).items()
+    }
+
+
 def away(seen: Situation, ground: Ground, patterns: frozenset[str]) -> dict[str, tuple[Room, ...]]:
     """Return what transfer queues that tell when they start a task have where nothing runs."""
     hosts = {one.name: one for one in seen.cell.hosts}

@@ -48,4 +48,5 @@ def sentence(found: Rest) -> str:
         Cause.FULL: "there may be no more nodes",
         Cause.BARRED: "the policy does nothing",
     }[found.cause]
-    return f"{room}: {what}"
+    bound = f"; what runs on {', '.join(found.bound)} has no room elsewhere" if found.bound else ""
+    return f"{room}: {what}{bound}"

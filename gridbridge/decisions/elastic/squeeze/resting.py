@@ -5,13 +5,20 @@ hosts on standby are woken; hosts rest only while the higher target reserve woul
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor, inf
 
 from gridbridge.decisions.elastic.counting import nodes_of
-from gridbridge.decisions.elastic.demand.needs import number
-from gridbridge.decisions.elastic.demand.rooms import amounts_of
-from gridbridge.decisions.elastic.demand.standing import instances_of
+from gridbridge.decisions.elastic.demand.needs import Need, need_of, number
+from gridbridge.decisions.elastic.demand.rooms import Ground, Room, amounts_of, pieces_in, taken
+from gridbridge.decisions.elastic.demand.standing import (
+    ground_of,
+    instances_of,
+    patterns_of,
+    rooms_of,
+    widest,
+)
+from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
 from gridbridge.model.elastic.plan import Plan, Refusal, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Restriction, Squeeze
@@ -26,6 +33,7 @@ from gridbridge.model.elastic.standby import (
 BARRED = (Verdict.NO_MAXIMUM, Verdict.UNREADY)
 MAY_SHRINK = (Verdict.NO_NEED, Verdict.ALL_FIT, Verdict.SPARE, Verdict.IDLE, Verdict.NONE_IDLE)
 BRIEF = (Refusal.IDLE_BRIEFLY, Refusal.HOUR_IS_PAID)  # idle, and not given back yet
+NO_ROOM = Room(parts=())
 LAST = "auto"  # of hosts on standby these are woken last: nobody gave them an order
 
 
@@ -37,7 +45,8 @@ class Working:
     free: int  # slots
     amounts: tuple[tuple[str, float], ...]  # consumables that are left
     tasks: tuple[int, ...]  # slots of each
-    movable: tuple[int, ...]  # of those that could run elsewhere again
+    movable: tuple[Shape, ...] = ()  # what those ask for that could run elsewhere again
+    room: Room = NO_ROOM
 
 
 def rest(
@@ -82,6 +91,8 @@ def _with(told: Rest, cause: Cause, **more: tuple[str, ...]) -> Rest:
 def working(seen: Situation, rules: Balance, marks: Marks) -> tuple[Working, ...]:
     """Return the hosts that take tasks, in the cell's order; a master without slots takes none."""
     left = {one.name: one.left for one in seen.cell.hosts}
+    shapes = [one for some in marks.movable.values() for one in some]
+    rooms = rooms_of(seen, ground_of(seen, rules.queue), patterns_of(shapes))
     leaving = [one.name for one in seen.nodes if one.state is not NodeState.READY]
     found = []
     for name, instances in instances_of(seen).items():
@@ -96,6 +107,7 @@ def working(seen: Situation, rules: Balance, marks: Marks) -> tuple[Working, ...
                 amounts=amounts_of(left.get(name, ())),
                 tasks=tasks,
                 movable=marks.movable.get(name, ()),
+                room=rooms[name],
             )
         )
     return tuple(found)
@@ -165,7 +177,7 @@ def _woken(
 
 
 def _fresh(name: str, slots: int) -> Working:
-    return Working(name=name, free=slots, amounts=(), tasks=(), movable=())
+    return Working(name=name, free=slots, amounts=(), tasks=())
 
 
 def standby(nodes: Iterable[Node], marks: Marks) -> tuple[Node, ...]:
@@ -208,17 +220,21 @@ def _rested(
     """Put hosts to rest, those with the fewest tasks first, as long as the target remains."""
     least = rules.min_nodes if plan.figures.least is None else plan.figures.least
     spare = sum(not one.is_left_over for one in nodes_of(seen)) - least
-    off, moved = tuple[str, ...](), tuple[Moved, ...]()
+    ground, wide = ground_of(seen, rules.queue), widest(seen.cell, ())
+    off, moved, bound = tuple[str, ...](), tuple[Moved, ...](), list[str]()
     for host in reversed(_candidates(seen, plan, squeeze, hosts)):
         if len(off) >= spare:
             break
-        tried = _simulated((host.name, *off), hosts, squeeze)
-        if tried is not None:
-            off, moved = (host.name, *off), tried
+        tried = _simulated((host.name, *off), hosts, ground, wide)
+        if tried is None:
+            bound.append(host.name)
+        elif tried[1] and is_enough(tried[1], squeeze.target_reserve, squeeze):
+            off, moved = (host.name, *off), tried[0]
     return Rest(
         cause=Cause.PLENTY if off else Cause.BETWEEN,
         off=off,
         moved=moved,
+        bound=tuple(bound),
         working=told.working,
         reserve=told.reserve,
         least=told.least,
@@ -258,35 +274,42 @@ def _may_leave(host: Working, squeeze: Squeeze) -> bool:
     if squeeze.restriction is Restriction.ALL:
         return True
     if squeeze.restriction is Restriction.RERUNNABLE:
-        return sorted(host.tasks) == sorted(host.movable)
+        return sorted(host.tasks) == sorted(one.slots for one in host.movable)
     return not host.tasks
 
 
 def _simulated(
-    off: tuple[str, ...], hosts: tuple[Working, ...], squeeze: Squeeze
-) -> tuple[Moved, ...] | None:
-    """Put the tasks of hosts that rest on the first other host with room; None: it does not go.
+    off: tuple[str, ...], hosts: tuple[Working, ...], ground: Ground, wide: int
+) -> tuple[tuple[Moved, ...], tuple[Working, ...]] | None:
+    """Put the tasks of hosts that rest on the first other host with room, the largest first.
 
+    Return where each goes, and the hosts that work on as they are then; None where one has no room.
     Tasks that can't move end where they are.
     """
-    free = {host.name: host.free for host in hosts if host.name not in off}
+    left = {host.name: host for host in hosts if host.name not in off}
     moved = []
-    for host in hosts:
-        for slots in sorted(host.movable, reverse=True) if host.name in off else ():
-            target = next((name for name, left in free.items() if left >= slots), None)
+    for host in (one for one in hosts if one.name in off):
+        for shape in sorted(host.movable, key=lambda one: -one.slots):
+            need = need_of(shape, ground.layout, wide)
+            fit = (one for one in left.values() if _takes(one, shape, need, ground))
+            target = next(fit, None)
             if target is None:
                 return None
-            free[target] -= slots
-            moved.append(Moved(source=host.name, target=target, slots=slots))
-    left = [
-        Working(
-            name=host.name,
-            free=free[host.name],
-            amounts=host.amounts,
-            tasks=host.tasks,
-            movable=host.movable,
-        )
-        for host in hosts
-        if host.name not in off
-    ]
-    return tuple(moved) if left and is_enough(left, squeeze.target_reserve, squeeze) else None
+            left[target.name] = _with_task(target, need, ground)
+            moved.append(Moved(source=host.name, target=target.name, slots=shape.slots))
+    return tuple(moved), tuple(left.values())
+
+
+def _takes(host: Working, shape: Shape, need: Need, ground: Ground) -> bool:
+    """Say whether a host is known to have room for a task, by all that it asks for."""
+    is_known = all(name in ground.layout.resources for name, _ in shape.requests)
+    told = {name for name, _ in host.amounts} | ground.in_cell
+    is_told = all(name in told for name, amount in need.amounts if amount > 0)
+    fits = need.pieces == 1 and pieces_in(need, host.room, ground) > 0
+    return is_known and is_told and fits
+
+
+def _with_task(host: Working, need: Need, ground: Ground) -> Working:
+    room = taken(need, host.room, 1, ground)
+    free = sum(one.free for one in room.parts if one.queue == ground.queue)
+    return replace(host, free=free, amounts=room.amounts, room=room)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.standby import moving
+from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import Cell
 
@@ -61,7 +62,27 @@ def queue(name: str, *rows: str, best: str = "0") -> str:
 def test_only_jobs_that_asked_for_it_may_run_elsewhere_again(told: str, is_movable: bool) -> None:
     found = moving.read_movable(jobs(told), NOW_S)
 
-    assert found == (frozenset({"7"}) if is_movable else frozenset())
+    assert found == ({"7": Shape()} if is_movable else {})
+
+
+def test_what_it_asks_for_is_told_also_after_a_qalter() -> None:
+    """Whose lists lack their inner tags."""
+    asks = "<CE_name>{0}</CE_name><CE_valtype>4</CE_valtype><CE_stringval>{1}</CE_stringval>"
+    memory, licence = asks.format("h_vmem", "2G"), asks.format("lic", "1")
+    queues = "<JB_hard_queue_list><destin_ident_list><QR_name>all.q@@big</QR_name>"
+    whole = f"{queues}</destin_ident_list></JB_hard_queue_list><JB_hard_resource_list>"
+    inner = f"<qstat_l_requests>{memory}</qstat_l_requests><a>{licence}</a>"
+    told = (
+        job(7, f"{whole}{inner}</JB_hard_resource_list>"),
+        job(8, f"<JB_hard_resource_list>{memory}{licence}</JB_hard_resource_list>"),
+    )
+    found = moving.read_movable(jobs(*told), NOW_S)
+
+    requests = (("h_vmem", "2G"), ("lic", "1"))
+    assert found == {
+        "7": Shape(requests=requests, queues=("all.q@@big",)),
+        "8": Shape(requests=requests),
+    }
 
 
 def test_tasks_of_best_effort_queues_are_left_out() -> None:
@@ -118,5 +139,5 @@ def test_nothing_is_put_back_beside_a_task_that_may_not(cell: Cell) -> None:
     (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", row(1), row(2))))
 
     assert not moving.put_elsewhere(cell, "n1", NOW_S)
-    assert moving.movable(cell, ["n1"], NOW_S) == {"n1": (1,)}
+    assert moving.movable(cell, ["n1"], NOW_S) == {"n1": (Shape(),)}
     assert called(cell) == ""
