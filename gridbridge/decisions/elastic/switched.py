@@ -12,7 +12,7 @@ from types import MappingProxyType
 from gridbridge.decisions.elastic.squeeze.resting import tags_of
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned
+from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned, World
 from gridbridge.model.elastic.standby import STANDBY, STANDBY_AUTO, Marks
 
 
@@ -60,10 +60,15 @@ def due(case: Case) -> Due | None:
     return rule(case) if rule else None
 
 
-def goes_down(node: Owned, machine: Machine | None) -> bool:
-    """Say whether a host that rests has power still: who woke it now would find it up."""
-    has_power = machine is not None and machine.state is MachineState.RUNNING
-    return node.state is NodeState.STANDBY and has_power
+def going_down(world: World) -> frozenset[str]:
+    """Return the hosts that rest and have power still: who woke one now would find it up."""
+    listed = (one for pool in world.switched for one in world.machines.get(pool, ()))
+    on = {one.id for one in listed if one.state is MachineState.RUNNING}
+    return frozenset(
+        one.name
+        for one in world.kept
+        if one.pool in world.switched and one.state is NodeState.STANDBY and one.machine in on
+    )
 
 
 def adopted(

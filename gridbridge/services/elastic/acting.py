@@ -20,7 +20,7 @@ from gridbridge.decisions.elastic.moments import node_by_now
 from gridbridge.decisions.elastic.readiness import is_unready
 from gridbridge.decisions.elastic.spending import spent_since
 from gridbridge.decisions.elastic.supplying import supplied
-from gridbridge.decisions.elastic.switched import goes_down, is_closed
+from gridbridge.decisions.elastic.switched import going_down, is_closed
 from gridbridge.errors import GridbridgeError, NotSeen
 from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.machines import Machine
@@ -240,8 +240,8 @@ class Balancer:
 
     def _own(self, world: World) -> Set[str]:
         """Return the names of the hosts that are switched on and off, and not on their way off."""
-        own = (one for one in world.kept if one.pool in self._order.switched)
-        return {one.name for one in own if not goes_down(one, life.machine_of(one, world))}
+        switched = self._order.switched
+        return {one.name for one in world.kept if one.pool in switched} - going_down(world)
 
     def entry(self, seen: Seen, plan: RoundPlan) -> Entry | None:
         """Tell what is done; nothing when that is nothing."""
