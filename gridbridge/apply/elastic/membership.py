@@ -85,7 +85,7 @@ class GridEngineMembership:
 
     def make_way(self, host: str) -> bool:
         """Have the tasks of a host's best-effort queues make way; say whether nothing is left."""
-        return self._is_emptied(host, is_dead=False)
+        return not self._emptied(host, is_dead=False)
 
     def halt(self, host: str) -> None:
         """Do nothing: a host that is closed and silent is all that a cell has to know."""
