@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from itertools import islice
 
 from gridbridge.errors import StateError
 from gridbridge.shell import files
@@ -62,6 +63,20 @@ def names(folder: str) -> list[str]:
     for person in _persons(folder):
         with suppress(OSError), _opened(person, folder) as (end, _):
             found += [f"{person}/{name}" for name in _first(os.listdir(end))]
+    return found
+
+
+def staying(kind: str, most: int, folder: str) -> dict[int, list[str]]:
+    """Return the paths of files of a kind that stay where people bring them, by whose they are.
+
+    As no later look finds others, of each person the first `most` of all are given.
+    """
+    found: dict[int, list[str]] = {}
+    for person in _persons(folder):
+        with suppress(OSError), _opened(person, folder) as (end, uid):
+            of_one = (f"{person}/{name}" for name in sorted(os.listdir(end)) if is_of(name, kind))
+            of_uid = found.setdefault(uid, [])
+            of_uid += islice(of_one, most - len(of_uid))
     return found
 
 
@@ -150,7 +165,7 @@ def some(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
     """Return paths of a kind, the first of each person: nobody's many files hide another's."""
     of_each: dict[tuple[bool, int], list[str]] = {}  # whatever number of folders somebody has
     for path in listed:
-        if not _is_of(path.rpartition("/")[2], prefix):
+        if not is_of(path.rpartition("/")[2], prefix):
             continue
         with suppress(OSError):
             facts = os.lstat(f"{folder}/{path}")
@@ -160,6 +175,6 @@ def some(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
     return [path for paths in of_each.values() for path in sorted(paths)[:A_SCAN]]
 
 
-def _is_of(name: str, prefix: str) -> bool:
+def is_of(name: str, prefix: str) -> bool:
     """Say whether a name is one that our programs give; what else lies there is left alone."""
     return name.startswith(prefix) and bool(TOKEN.fullmatch(name.removeprefix(prefix)))

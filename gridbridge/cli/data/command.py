@@ -64,7 +64,12 @@ def add(
       gridbridge data add reads ~/reads --replicas 2
     """
     wanted = (name, os.path.abspath(source), replicas)
-    done = _datasets(path, records).add(
+    known = _datasets(path, records)
+    if not records:
+        from gridbridge.services.tools.datasets import letting
+
+        letting.require_room((name,))
+    done = known.add(
         *wanted, may_move=not is_fixed, is_later=is_later, noted=lambda: _let(name, records)
     )
     return _outcome(done)

@@ -9,11 +9,11 @@ import hashlib
 import json
 import os
 import pwd
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.places import CAMPAIGNS, KEPT_DATASET
 from gridbridge.model.rebalance.datasets import DATASET_NAME
 from gridbridge.shell import files
@@ -36,6 +36,7 @@ class Let:
 
 def let(dataset: str, folder: str = CAMPAIGNS) -> None:
     """Let the service look after a dataset of ours; StateError where that can't be told."""
+    require_room((dataset,), folder)
     data = json.dumps({"dataset": dataset}).encode()
     files.replace(f"{picked.mine(folder)}/{_file_of(dataset)}", data, mode=0o640)
 
@@ -51,19 +52,30 @@ def is_let(dataset: str, folder: str = CAMPAIGNS) -> bool:
     return os.path.isdir(folder) and os.path.lexists(f"{picked.mine(folder)}/{_file_of(dataset)}")
 
 
+def require_room(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
+    """Raise StateError if, with these, the service would look after too many datasets of ours."""
+    if not os.path.isdir(folder):
+        return
+    known = {name for name in files.names(picked.mine(folder)) if picked.is_of(name, KEPT_DATASET)}
+    if len(known.union(map(_file_of, datasets))) > MOST:
+        raise StateError(
+            f"the service looks after {len(known)} datasets of yours, and after no more than"
+            f" {MOST}: gridbridge data drop NAME would be right for some"
+        )
+
+
 def listed(folder: str = CAMPAIGNS) -> list[Let]:
-    """Return what people let, each dataset once, of each person the first many.
+    """Return what people let, each dataset once, of each person the first MOST.
 
     What is wrong there is left out.
     """
-    found: dict[int, dict[str, Let]] = {}
-    for path in sorted(picked.names(folder)):
-        if path.rpartition("/")[2].startswith(KEPT_DATASET):
-            for one in _read(path, folder):
-                of_uid = found.setdefault(one.uid, {})
-                if len(of_uid) < MOST:
-                    of_uid.setdefault(one.dataset, one)
-    return [one for of_uid in found.values() for one in of_uid.values()]
+    found: list[Let] = []
+    for paths in picked.staying(KEPT_DATASET, MOST, folder).values():
+        of_one: dict[str, Let] = {}
+        for one in (let for path in paths for let in _read(path, folder)):
+            of_one.setdefault(one.dataset, one)
+        found += of_one.values()
+    return found
 
 
 def _read(path: str, folder: str) -> Iterator[Let]:

@@ -3,17 +3,27 @@
 import json
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from gridbridge.apply import as_user
+from gridbridge.apply.rebalance import owners
 from gridbridge.cli import main
+from gridbridge.cli.data import command
+from gridbridge.decisions.rebalance import storages
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.jdl import DatasetWish
-from gridbridge.model.rebalance.datasets import Done
+from gridbridge.model.rebalance.datasets import Dataset, Done, Replica
+from gridbridge.model.rebalance.kept import Stored
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.storage import Measured
 from gridbridge.services.tools.datasets import handover, owned, telling
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.runner import Completed
 from gridbridge.state.rebalance import kept
+from gridbridge.state.rebalance.datasets import encode
 from tests.services.rebalance.areas import Site
 
 
@@ -54,9 +64,92 @@ def test_where_there_is_no_service_it_is_told(tmp_path: Path) -> None:
 
 def test_a_dataset_that_several_files_name_is_listed_once(folder: str) -> None:
     handover.let("reads", folder)
-    (Path(folder, f"u.{os.getuid()}") / "data.2").write_text('{"dataset": "reads"}')
+    (Path(folder, f"u.{os.getuid()}") / f"data.{'2' * 32}").write_text('{"dataset": "reads"}')
 
     assert [one.dataset for one in kept.listed(folder)] == ["reads"]
+
+
+@pytest.fixture(name="many")
+def _many(folder: str) -> list[str]:
+    """Let the service look after more datasets than it looks at of other files."""
+    names = [f"d{number}" for number in range(60)]
+    for name in names:
+        handover.let(name, folder)
+    return names
+
+
+def test_each_of_a_persons_many_datasets_is_looked_after(folder: str, many: list[str]) -> None:
+    assert {one.dataset for one in kept.listed(folder)} == set(many)
+
+
+def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
+    folder: str, many: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def call(*words: str, **_: object) -> Completed:
+        rows = [_row(json.loads(Path(folder, one).read_text())["dataset"]) for one in words[1:]]
+        return Completed(words, 0, json.dumps(rows).encode(), b"")
+
+    monkeypatch.setattr(as_user, "call", call)
+    some = (Measured(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab")
+    seen = Stored(
+        now=datetime(2026, 11, 25, 12, tzinfo=UTC),
+        kept=tuple(owners.look(kept.listed(folder))),
+        areas=tuple(some),
+        drained=frozenset("a"),
+    )
+    rules = Rebalance(moves_from_failed=100, min_free_bytes=0, full_free_bytes=0)
+    advice = storages.plan(storages.snapshot(seen, rules), rules)
+
+    assert {one.job.partition("/")[2] for one in advice.moves} == set(many)
+    assert {(one.source, one.target) for one in advice.moves} == {("a", "b")}
+
+
+def _row(name: str) -> dict[str, object]:
+    """Return what an owner's process tells of a dataset with one replica, at a."""
+    checked_at = datetime(2026, 11, 25, tzinfo=UTC)
+    one = Replica(storage="a", size_bytes=0, is_whole=True, checked_at=checked_at)
+    dataset = Dataset(
+        name=name,
+        path="/x",
+        is_tree=True,
+        files=1,
+        size_bytes=0,
+        sha256="",
+        wished=1,
+        replicas=(one,),
+    )
+    return {"name": name, "dataset": encode(dataset), "busy": False}
+
+
+def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_added(
+    site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another time for one that it looks after already is no other one."""
+    monkeypatch.setattr(kept, "MOST", 2)
+    monkeypatch.setattr(handover.require_room, "__defaults__", (folder,))
+    monkeypatch.setattr(command, "_datasets", lambda *_: site.datasets)
+    told = [handover.let(name, folder) for name in ("one", "two", "one", "three")]
+    monkeypatch.setattr(sys, "argv", ["gridbridge", "data", "add", "three", site.tree(), "--later"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    lines = capsys.readouterr().err.splitlines()
+    with pytest.raises(GridbridgeError, match="looks after 2 datasets of yours"):
+        handover.take_in({"three": DatasetWish(path=f"{site.folder}/reads")})
+
+    assert told[:3] == ["", "", ""]
+    assert "and after no more than 2" in told[3]
+    assert (ended.value.code, len(lines)) == (2, 1)
+    assert "the service looks after 2 datasets of yours" in lines[0]
+    assert site.datasets.listed() == []
+    assert len(kept.listed(folder)) == 2
+
+
+def test_of_each_person_the_first_many_are_listed(
+    folder: str, many: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "MOST", 55)
+
+    assert len(kept.listed(folder)) == 55 < len(many)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """People let the service look after their datasets, by hand or by a campaign's JDL."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from gridbridge.errors import GridbridgeError, StateError
@@ -25,6 +25,11 @@ def let(name: str, folder: str = CAMPAIGNS) -> str:
     return ""
 
 
+def require_room(names: Iterable[str], folder: str = CAMPAIGNS) -> None:
+    """Raise GridbridgeError if the service would not look after all of these as well."""
+    kept.require_room(names, folder)
+
+
 def take_back(name: str, folder: str = CAMPAIGNS) -> None:
     """Let it no more."""
     with suppress(StateError):
@@ -41,6 +46,7 @@ def take_in(wishes: Mapping[str, DatasetWish], path: str = CONFIG) -> None:
         return
     served = storing.served(configured.load(path)[0])
     new = [name for name, wish in wishes.items() if not _is_there(served, name, wish)]
+    require_room(wishes)
     for name in new:
         served.add(name, wishes[name].path, wishes[name].replicas, is_later=True)
     for name in wishes:
