@@ -121,7 +121,7 @@ class StorageUnusable(GridbridgeError):
 
 
 class StorageAway(StorageUnusable):
-    """What we had in a storage area is not there, as when its filesystem is not mounted."""
+    """Nobody knows what is in a storage area: it can't be reached, or is not mounted."""
 
 
 class Unsafe(GridbridgeError):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from gridbridge.errors import CommandFailed, StorageAway, StorageUnusable
+from gridbridge.errors import CommandFailed, NotReached, StorageAway, StorageUnusable
 from gridbridge.model.rebalance.datasets import REPLICA_MARK, read_sums
 from gridbridge.model.rebalance.storage import Measured
 from gridbridge.model.route import BARE, Login
@@ -195,7 +195,7 @@ def _measured(area: Area, script: str, *arguments: str) -> Measured:
 def check(area: Area, name: str, size_bytes: int) -> Found:
     """Read all of a replica; StorageUnusable when it is not there or can't be read.
 
-    StorageAway where we had a folder and have none: nobody knows, then.
+    StorageAway where it can't be reached, or we had a folder and have none: nobody knows, then.
     """
     limit_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S)
     data = _ask(area, CHECK, (name,), limit_s)
@@ -265,5 +265,15 @@ def told(area: Area) -> Iterator[None]:
             " in one place are refused; if that area has another name now:"
             f" echo {area.name} >{shlex.quote(mark)}",
         }
-        unusable = StorageAway if error.status == UNMOUNTED else StorageUnusable
+        unusable = StorageAway if _is_away(error) else StorageUnusable
         raise unusable(known.get(error.status or 0) or error.words) from error
+
+
+def _is_away(error: CommandFailed) -> bool:
+    """Say whether nobody knows what is there: it could not be reached, or no answer came."""
+    is_unanswered = error.status is None or error.status < 0
+    return (
+        is_unanswered
+        or isinstance(error, NotReached)
+        or error.status in (UNMOUNTED, folder.MISSING)
+    )

@@ -89,7 +89,7 @@ def told(one: Told, now: datetime, *, is_json: bool) -> int:
     if one.is_busy:
         output.line("  a command works on it just now")
     for each in _sorted(one.dataset) if one.dataset else ():
-        state = "whole" if each.is_whole else f"not whole: {each.why}"
+        state = "whole" if each.is_whole_now else f"not whole: {each.why}"
         output.line(f"  {each.storage}: {state} (as of {clock(each.checked_at, now)})")
     for done in one.done:
         why = f": not done, {done.why}" if done.why else ""
@@ -130,14 +130,14 @@ def _plain(one: Replica) -> dict[str, object]:
     return {
         "storage": one.storage,
         "bytes": one.size_bytes,
-        "whole": one.is_whole,
+        "whole": one.is_whole_now,
         "checked_at": one.checked_at.isoformat(),
         "why": one.why or None,
     }
 
 
 def _row(one: Replica, now: datetime) -> tuple[str, ...]:
-    size, whole = str(one.size_bytes), "yes" if one.is_whole else "no"
+    size, whole = str(one.size_bytes), "yes" if one.is_whole_now else "no"
     return one.storage, size, whole, clock(one.checked_at, now), one.why
 
 

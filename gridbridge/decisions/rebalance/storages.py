@@ -170,18 +170,19 @@ def _known(seen: Stored) -> _Areas:
 
 
 def _task(one: Kept, areas: _Areas, resting: frozenset[str], *, is_going: bool) -> Task:
-    """Return a dataset as a task: a replica counts if it is whole, or while its area is down.
+    """Return a dataset as a task: a replica counts if it was whole when it was read last.
 
     An area that can't be reached for a moment is no reason to carry all of its data, nor is one
-    whose filesystem is not mounted. One that is drained as well is lost, with what it had.
+    whose filesystem is not mounted. One that is drained as well is lost, with what it had. What was
+    known as spoilt is removed once its area is back.
     """
     down = areas.down_for(one)
     there = areas.every - (down & areas.drained)
     replicas = sorted(one.dataset.replicas, key=lambda each: each.storage)
     known = [each for each in replicas if each.storage in there]
-    counts = [each.storage for each in known if each.is_whole or each.storage in down]
+    counts = [each.storage for each in known if each.is_whole]
     live = next((name for name in counts if name not in down), counts[0] if counts else "")
-    spoilt = (each.storage for each in known if each.storage not in counts)
+    spoilt = (each.storage for each in known if each.storage not in {*counts, *down})
     return Task(
         job=one.name,
         number=ONLY,
@@ -205,12 +206,13 @@ def _job(one: Kept, task: Task, areas: _Areas, resting: frozenset[str]) -> Job:
     """Return a dataset as a job; what its owner has beyond the wish is left alone."""
     down = areas.down_for(one)
     spare = sum(name not in down for name in task.hosts) - one.dataset.wished
-    is_away = any(each.is_away for each in one.dataset.replicas)
+    away = {each.storage for each in one.dataset.replicas if each.is_away}
+    barred = areas.every & (resting | away)
     return Job(
         name=one.name,
-        is_autobalanced=one.dataset.may_move and spare <= 0 and not is_away,
+        is_autobalanced=one.dataset.may_move and spare <= 0 and not away,
         replicas=max(one.dataset.wished, len(task.hosts)) - 1,
-        hosts=areas.every - resting if resting & areas.every else None,
+        hosts=areas.every - barred if barred else None,
         owner=one.owner,
         spare=max(0, spare),
     )

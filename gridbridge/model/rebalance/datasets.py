@@ -26,10 +26,15 @@ class Replica:
 
     storage: str
     size_bytes: int
-    is_whole: bool
+    is_whole: bool  # when it was read last
     checked_at: datetime
     why: str = ""  # it is not whole
-    is_away: bool = False  # nobody knows: what we had in its area is not there just now
+    is_away: bool = False  # it could not be read then: its area, or what we had there, is away
+
+    @property
+    def is_whole_now(self) -> bool:
+        """Whether it was read when it was checked last, and was whole."""
+        return self.is_whole and not self.is_away
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +55,7 @@ class Dataset:
     @property
     def whole(self) -> tuple[str, ...]:
         """The areas with a whole replica."""
-        return tuple(one.storage for one in self.replicas if one.is_whole)
+        return tuple(one.storage for one in self.replicas if one.is_whole_now)
 
     @property
     def touched(self) -> tuple[str, ...]:

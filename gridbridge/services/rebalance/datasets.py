@@ -241,28 +241,26 @@ class Datasets:
 
     def _looked(self, dataset: Dataset, sums: Sums) -> Dataset:
         """Read every replica, and note what was found."""
-        found = _at_once(lambda name: self._checked(dataset, sums, name), dataset.storages)
+        found = _at_once(lambda one: self._checked(dataset, sums, one), dataset.replicas)
         for replica in found:
             dataset = dataset.holding(replica)
         self._records.save(dataset)
         return dataset
 
-    def _checked(self, dataset: Dataset, sums: Sums, name: str) -> Replica:
-        size, why, is_away = 0, NOT_CONFIGURED, False
-        if area := self._areas.get(name):
-            try:
-                found = areas.check(area, dataset.name, dataset.size_bytes)
-                size, why = found.size_bytes, difference(sums, found.sums)
-            except (StorageUnusable, ParseError) as error:
-                why, is_away = str(error), isinstance(error, StorageAway)
-        return Replica(
-            storage=name,
-            size_bytes=size,
-            is_whole=not why,
-            checked_at=self._copier.clock.now(),
-            why=why,
-            is_away=is_away,
-        )
+    def _checked(self, dataset: Dataset, sums: Sums, last: Replica) -> Replica:
+        """Return a replica as it is now; of one that can't be reached what was known stays."""
+        seen = replace(last, checked_at=self._copier.clock.now(), is_away=False)
+        area = self._areas.get(last.storage)
+        if area is None:
+            return replace(seen, size_bytes=0, is_whole=False, why=NOT_CONFIGURED)
+        try:
+            found = areas.check(area, dataset.name, dataset.size_bytes)
+        except StorageAway as error:
+            return replace(seen, why=str(error), is_away=True)
+        except (StorageUnusable, ParseError) as error:
+            return replace(seen, size_bytes=0, is_whole=False, why=str(error))
+        why = difference(sums, found.sums)
+        return replace(seen, size_bytes=found.size_bytes, is_whole=not why, why=why)
 
     def _drop_all(self, dataset: Dataset, *, is_lost: bool) -> Outcome:
         told: tuple[Refused, ...] = ()

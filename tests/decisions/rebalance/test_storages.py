@@ -88,7 +88,20 @@ def test_what_is_more_than_wished_for_stays() -> None:
 def test_an_area_that_can_not_be_reached_for_a_moment_is_no_reason_to_carry() -> None:
     areas = (area("a"), area("b", fault="no answer"), area("c"))
 
-    assert acts(stored(dataset("x", "a", "b", wished=2, spoilt="b"), areas=areas)) == []
+    assert acts(stored(dataset("x", "a", "b", wished=2), areas=areas)) == []
+
+
+def test_a_replica_that_was_known_as_spoilt_does_not_count_because_its_area_is_away() -> None:
+    """Nothing is removed from there meanwhile, nor put there."""
+    areas = (area("a"), area("b", fault="no answer"), area("c"))
+    one = dataset("x", "a", "b", wished=2, spoilt="b")
+    away = replace(one.dataset.replicas[1], is_away=True)
+    unread = replace(one, dataset=one.dataset.holding(away))
+
+    assert acts(stored(one, areas=areas)) == [("x", "c", "")]
+    assert acts(stored(unread, areas=areas)) == [("x", "c", "")]
+    assert acts(stored(unread)) == [("x", "c", "")]
+    assert acts(stored(dataset("x", "a", "b", spoilt="b"), areas=areas)) == []
 
 
 @pytest.mark.parametrize("drained", ["b", "at-b"], ids=["an area", "its cluster"])
@@ -326,7 +339,7 @@ def test_rounds_come_to_an_end() -> None:
 @pytest.mark.parametrize("drained", [(), ("b",), ("at-b",)])
 def test_a_replica_that_is_away_counts_until_its_area_is_drained(drained: tuple[str, ...]) -> None:
     """And no disk is evened out by what nobody can read."""
-    one = dataset("x", "a", "b", wished=2, spoilt="b")
+    one = dataset("x", "a", "b", wished=2)
     away = replace(one.dataset.replicas[1], is_away=True)
     kept = replace(one, dataset=one.dataset.holding(away))
     some = (area("a"), area("b", 10), area("c", 900))

@@ -205,23 +205,38 @@ def test_what_arrives_wrong_twice_is_no_replica(desk: Desk) -> None:
 def test_an_area_whose_path_is_missing_is_told_and_gets_nothing(desk: Desk) -> None:
     """Its replicas count while it is away: nothing is carried for that.
 
-    Who reads it meanwhile finds none. When it is back that is looked at again, and not called done.
+    Who reads it meanwhile is told so, and when it is back nothing is done either.
     """
     before = added(desk)
     away = min(before)
     path = Path(desk.site.areas[away].path)
     path.rename(f"{path}.away")
     planned, _ = desk.round()
+    unread = {one.storage: one for one in desk.served.listed()[0].replicas}[away]
     Path(f"{path}.away").rename(path)
     desk.site.carrier.carried = []
-    again, keeper = desk.round()
+    again, _ = desk.round()
     last, _ = desk.round()
 
-    assert (planned.advice.moves, last.advice.moves) == ((), ())
-    assert [one.target for one in again.advice.moves] == [away]
-    assert (keeper.checked.moves, desk.site.carrier.carried) == ((), [])
-    assert "it is not needed" in keeper.checked.dropped[0].reason
+    assert [one.advice.moves for one in (planned, again, last)] == [(), (), ()]
+    assert (unread.is_whole, unread.is_whole_now, unread.is_away) == (True, False, True)
+    assert "no such folder" in unread.why
+    assert desk.site.carrier.carried == []
     assert whole(desk) == before
+
+
+def test_a_replica_that_was_spoilt_when_its_area_went_away_is_made_elsewhere(desk: Desk) -> None:
+    """That nobody can read it now does not make it whole."""
+    before = added(desk)
+    away = min(before)
+    (desk.site.replica(away, "reads") / "a.txt").write_text("x")
+    desk.served.verify("reads")
+    path = Path(desk.site.areas[away].path)
+    path.rename(f"{path}.away")
+    desk.served.verify("reads")
+    desk.round()
+
+    assert whole(desk) == set(NAMES) - {away}
 
 
 @pytest.mark.parametrize("is_made_anew", [False, True], ids=["none", "another's"])
