@@ -6,6 +6,7 @@ What they answer is people's own word: all of it is looked at before it counts.
 import json
 import logging
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import Any
 
@@ -17,6 +18,7 @@ from gridbridge.state.rebalance.datasets import NO_RECORD, decode
 from gridbridge.state.rebalance.kept import Let
 
 AT_ONCE = 50  # datasets of a person
+OWNERS_AT_ONCE = 8  # that are asked
 LONG_S = 21660.0  # more than gridbridge-as-user gives a copy
 ANSWER_BYTES = 16 << 20
 MOST_BYTES, MOST_REPLICAS = 10**18, 100
@@ -26,11 +28,25 @@ _log = logging.getLogger(__name__)
 
 
 def look(let: Iterable[Let]) -> list[Kept]:
-    """Return the datasets as they were last seen; what can't be read is logged and left out."""
-    by_owner = groupby(sorted(let, key=lambda one: (one.uid, one.file)), lambda one: one.uid)
-    return [
-        kept for _, of_owner in by_owner for some in _some(list(of_owner)) for kept in _look(some)
-    ]
+    """Return the datasets as they were last seen; what can't be read is logged and left out.
+
+    Some owners are asked at once, and who gives no answer is asked no more: an owner whose files
+    hang takes no more of the others' time than one answer may take.
+    """
+    every = sorted(let, key=lambda one: (one.uid, one.file))
+    by_owner = [list(of_one) for _, of_one in groupby(every, lambda one: one.uid)]
+    with ThreadPoolExecutor(OWNERS_AT_ONCE) as pool:
+        return [one for found in pool.map(_of_owner, by_owner) for one in found]
+
+
+def _of_owner(let: list[Let]) -> list[Kept]:
+    found: list[Kept] = []
+    for some in _some(let):
+        told = _asked(some)
+        if told is None:
+            break
+        found += _known(some, told)
+    return found
 
 
 def verify(one: Let | Kept) -> str:
@@ -75,7 +91,8 @@ def _some(let: list[Let]) -> Iterator[list[Let]]:
     return (let[first : first + AT_ONCE] for first in range(0, len(let), AT_ONCE))
 
 
-def _look(some: list[Let]) -> Iterator[Kept]:
+def _asked(some: list[Let]) -> list[Any] | None:
+    """Return what a person's process tells of each; None when it gives no answer."""
     files = [one.file for one in some]
     try:
         done = as_user.call("look", *files, most_bytes=ANSWER_BYTES).checked()
@@ -84,7 +101,11 @@ def _look(some: list[Let]) -> Iterator[Kept]:
             raise ValueError("no answer for each")
     except (CommandFailed, GridbridgeError, ValueError, RecursionError) as error:
         _log.warning("event=datasets_unread owner=%s why=%r", some[0].owner, str(error))
-        return
+        return None
+    return told
+
+
+def _known(some: list[Let], told: list[Any]) -> Iterator[Kept]:
     for one, row in zip(some, told, strict=True):
         if isinstance(row, dict) and row.get("gone"):
             continue

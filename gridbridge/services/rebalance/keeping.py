@@ -7,7 +7,6 @@ removed it is found by the same note.
 """
 
 import logging
-from collections import deque
 from collections.abc import Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from gridbridge.model.rebalance.storage import Measured
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.services.rebalance import journalled, storing
 from gridbridge.services.rebalance.deciding import Asked, Planned, later, planned
+from gridbridge.services.rebalance.turns import Turns
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
@@ -34,8 +34,10 @@ from gridbridge.state.rebalance import kept as letters
 
 KEPT = timedelta(days=30)  # what was carried
 LONGEST = timedelta(days=1)  # no act takes longer
+BEGINS_S = 3600.0  # after so long a round begins nothing more: it ends, and the next one looks
 WHERE = "the storage areas"
 QUIESCED = "nothing is carried until `gridbridge rebalance quiesce --off`"
+LATE = "its round began nothing more after an hour: the next one does"
 CUT = "it was cut"
 
 _log = logging.getLogger(__name__)
@@ -103,28 +105,36 @@ class Keeper:
         ]
         kept = {one.name: one for one in seen.stored.kept}
         self._close_strays(seen.stored, kept)
-        self._do([*begun, *told], kept)
+        self._do(Turns(_by_dataset([*begun, *told]), seen.stored.carried), kept)
         self._carried.forget(now - KEPT)
 
-    def _do(self, carried: Iterable[Carried], kept: Mapping[str, Kept]) -> None:
+    def _do(self, turns: Turns, kept: Mapping[str, Kept]) -> None:
         """Have acts done, those of some datasets at once; none begins once that is not wanted."""
-        waiting, going = deque(_by_dataset(carried)), dict[Future[list[str]], list[Carried]]()
+        going = dict[Future[list[str]], list[Carried]]()
         told = list[tuple[Carried, str]]()
+        until_s = self._clock.steady_s() + BEGINS_S
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
-            while waiting or going:
-                while waiting and len(going) < self._rules.copies_at_once:
-                    group = waiting.popleft()
-                    if self._is_quiesced():
-                        told += [(one, QUIESCED) for one in group]
+            while turns or going:
+                while turns and len(going) < self._rules.copies_at_once:
+                    group = turns.next()
+                    if why := self._why_none(until_s):
+                        told += [(one, why) for one in group]
                         continue
                     self._carried.begin(group)
                     going[pool.submit(self._act, kept[group[0].dataset], group)] = group
                 for done in wait(going, return_when=FIRST_COMPLETED).done:
-                    told += self._ended(going.pop(done), done.result())
+                    turns.end(group := going.pop(done))
+                    told += self._ended(group, done.result())
         self.checked = Checked(
             moves=tuple(_move(one) for one, why in told if not why),
             dropped=tuple(_rejected(one, why) for one, why in told if why),
         )
+
+    def _why_none(self, until_s: float) -> str:
+        """Say why nothing more is begun; empty when it is."""
+        if self._is_quiesced():
+            return QUIESCED
+        return LATE if self._clock.steady_s() > until_s else ""
 
     def _ended(self, group: list[Carried], reasons: list[str]) -> list[tuple[Carried, str]]:
         """Note how a dataset's acts ended."""

@@ -46,6 +46,7 @@ class Desk:
         self.rules = RULES
         self.drained: set[str] = set()
         self.sizes: dict[str, tuple[int, int]] = {}  # of areas, and free; else as they are
+        self.clock = Clock()
         self.asked: list[tuple[str, ...]] = []
         self.before: Callable[[tuple[str, ...]], None] = lambda _: None
         self._state = f"sqlite:///{folder}/state.db"
@@ -77,11 +78,11 @@ class Desk:
 
     def round(self, asked: Asked | None = None, *, is_dry: bool = False) -> tuple[Planned, Keeper]:
         """Do a round; return what was advised, and who did it."""
-        one = Keeper(self.policy, Clock(), asked or Asked(), is_dry=is_dry)
+        one = Keeper(self.policy, self.clock, asked or Asked(), is_dry=is_dry)
         try:
             planned = cycle.once(one, lambda _: None, is_dry=is_dry)
             if not is_dry:
-                Reader(self.rules, one.database, Clock()).read()
+                Reader(self.rules, one.database, self.clock).read()
             return planned, one
         finally:
             one.database.close()

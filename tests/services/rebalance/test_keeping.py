@@ -10,7 +10,7 @@ from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
 from gridbridge.model.rebalance.kept import Carried
 from gridbridge.services.rebalance import journalled
 from gridbridge.services.rebalance.deciding import Asked
-from gridbridge.services.rebalance.keeping import QUIESCED
+from gridbridge.services.rebalance.keeping import LATE, QUIESCED
 from gridbridge.services.rebalance.live import Rebalancer
 from gridbridge.services.tools.datasets import owned
 from gridbridge.shell.clock import Clock
@@ -328,6 +328,27 @@ def test_no_act_begins_once_it_is_quiesced_in_the_middle_of_a_round(desk: Desk) 
     assert [one.job for one in keeper.checked.moves] == ["al/first"]
     assert [(one.job, one.reason) for one in keeper.checked.dropped] == [("al/second", QUIESCED)]
     assert [one.dataset for one in carried(desk)] == ["al/first"]
+
+
+def test_a_round_that_takes_long_begins_nothing_more_and_the_next_one_does(desk: Desk) -> None:
+    """Else who adds a dataset meanwhile waits for all that others have."""
+    desk.rules = replace(desk.rules, copies_at_once=1)
+    tree, gone_s = desk.site.tree(), [0.0]
+    for name in ("first", "second"):
+        desk.served.add(name, tree, 1, is_later=True)
+
+    def carry_for_long(words: tuple[str, ...]) -> None:
+        gone_s[0] += 4000.0 if words[0] == "copy" else 0.0
+
+    desk.before = carry_for_long
+    desk.clock = Clock(steady=lambda: gone_s[0])
+    _, keeper = desk.round()
+    was_begun = [one.dataset for one in carried(desk)]
+    desk.round()
+
+    assert [(one.job, one.reason) for one in keeper.checked.dropped] == [("al/second", LATE)]
+    assert was_begun == ["al/first"]
+    assert len(whole(desk, "second")) == 1
 
 
 def test_replicas_are_read_after_what_is_to_be_done_and_hold_up_nothing(desk: Desk) -> None:

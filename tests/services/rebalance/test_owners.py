@@ -1,6 +1,7 @@
 """What owners' processes answer is people's own word: nothing of it ends a round for others."""
 
 import json
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from gridbridge.apply import as_user
 from gridbridge.apply.rebalance import owners
+from gridbridge.errors import CommandFailed
 from gridbridge.model.rebalance.datasets import Dataset, Replica
 from gridbridge.shell.runner import Completed
 from gridbridge.state.rebalance.datasets import encode
@@ -96,3 +98,42 @@ def test_a_reason_is_a_line_that_can_be_kept(
     answering({"u.1": answer})
 
     assert owners.copy(let("x"), "a", "") == reason
+
+
+def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose files hang is waited for with others; they come in the order of the owners."""
+    lock, both = threading.Lock(), threading.Barrier(2, timeout=60)
+    asked, most = [0], [0]
+
+    def call(*words: str, **_: object) -> Completed:
+        with lock:
+            asked[0] += 1
+            most[0] = max(most[0], asked[0])
+        both.wait()
+        with lock:
+            asked[0] -= 1
+        return Completed(words, 0, json.dumps([row("x")]).encode(), b"")
+
+    monkeypatch.setattr(as_user, "call", call)
+    found = owners.look([let("x", uid) for uid in range(1, 31)])
+
+    assert [one.uid for one in found] == [*range(1, 31)]
+    assert most[0] <= owners.OWNERS_AT_ONCE
+
+
+def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def call(*words: str, **_: object) -> Completed:
+        asked.append(words[1])
+        if words[1].startswith("u.1/"):
+            raise CommandFailed(words, None)
+        rows = [row(one.rpartition(".")[2]) for one in words[1:]]
+        return Completed(words, 0, json.dumps(rows).encode(), b"")
+
+    monkeypatch.setattr(as_user, "call", call)
+    every = [let(f"x{number:03}", uid) for uid in (1, 2) for number in range(120)]
+    found = owners.look(every)
+
+    assert sorted(asked) == ["u.1/data.x000", "u.2/data.x000", "u.2/data.x050", "u.2/data.x100"]
+    assert [one.name for one in found] == [f"p2/x{number:03}" for number in range(120)]
