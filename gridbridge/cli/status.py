@@ -58,6 +58,8 @@ def show(report: Report, now: datetime) -> None:
         output.table(TRANSFERS, rows, _plain, unbroken=TRANSFERS[:-1])
     else:
         output.line("no open transfer")
+    for line in report.late:
+        output.line(f"\n{line}")
 
 
 def _cluster(one: ClusterReport) -> tuple[str, ...]:

@@ -62,6 +62,7 @@ class Report:
     clusters: tuple[ClusterReport, ...] = ()
     queues: tuple[QueueReport, ...] = ()
     transfers: tuple[TransferReport, ...] = ()
+    late: tuple[str, ...] = ()  # rounds of other programs that don't end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

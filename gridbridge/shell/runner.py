@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CHUNK_BYTES = 65536
+REAP_S = 10.0  # what was killed ends within that, or nobody knows when
 SIGKILL = 9  # of Linux; importing signal, and with it enum, costs 5 ms
 SIGPIPE = 13  # ignored by Python; a program starts with its default
 
@@ -200,12 +201,15 @@ def wait(pid: int, deadline: float) -> int:
 
 
 def kill(pid: int) -> None:
-    """Kill a program with its session; one that became another user (sudo) is left alone."""
+    """Kill a program with its session; one that became another user (sudo) is left alone.
+
+    So is one that the kernel does not let end, as one that waits for a disk that hangs.
+    """
     try:
         os.killpg(pid, SIGKILL)
-    except PermissionError:
+        wait(pid, time.monotonic() + REAP_S)
+    except (PermissionError, TimeoutError):
         return
-    os.waitpid(pid, 0)
 
 
 def close(ends: list[int]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed
+from gridbridge.shell import runner
 from gridbridge.shell.runner import run, run_unheard
 
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -82,6 +83,22 @@ def test_a_program_that_prints_more_than_it_may_is_killed(tmp_path: Path) -> Non
 def test_a_daemon_that_keeps_the_outputs_is_not_waited_for_without_limit() -> None:
     with pytest.raises(CommandFailed):
         sh("sleep 60 & exit 0", timeout_s=0.5)
+
+
+def test_one_that_can_not_be_killed_is_not_waited_for_without_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As one that waits for a disk that hangs: the kernel ends it when that answers."""
+    pids: list[int] = []
+    monkeypatch.setattr(runner, "REAP_S", 0.2)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "killpg", lambda pid, _: pids.append(pid))
+        with pytest.raises(CommandFailed) as raised:
+            sh("exec sleep 60", timeout_s=0.2)
+
+    assert raised.value.status is None
+    runner.kill(pids[0])
+    assert ends_soon(pids[0])
 
 
 def ends_soon(pid: int) -> bool:

@@ -1,10 +1,13 @@
 """Rebalancing put together: alone, as the service account."""
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 
+from gridbridge.errors import StateError
 from gridbridge.model.places import READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.moves import Checked
+from gridbridge.model.rebalance.rounds import Round
 from gridbridge.services import cycle
 from gridbridge.services.rebalance.as_service import policy_at
 from gridbridge.services.rebalance.deciding import Asked, Planned
@@ -14,6 +17,7 @@ from gridbridge.services.rebalance.reading import Reader
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.lock import Held
 from gridbridge.state.database import Database
+from gridbridge.state.rebalance import rounds
 
 NAME, LOCKED = "gridbridge rebalance", 1
 
@@ -29,7 +33,8 @@ def run(asked: Asked, path: str, *, is_acting: bool) -> tuple[Planned, Checked |
     is_of_data = asked.is_of_data or _is_of_data(asked, policy)
     if not is_acting:
         return _run(policy, asked, is_of_data=is_of_data, is_acting=False)
-    with cycle.held(REPLICAS_LOCK if is_of_data else REBALANCE_LOCK, NAME, LOCKED):
+    lock, kind = (REPLICAS_LOCK, Round.DATASETS) if is_of_data else (REBALANCE_LOCK, Round.TASKS)
+    with cycle.held(lock, NAME, LOCKED), _shown(kind, is_asked=bool(asked.what)):
         done = _run(policy, asked, is_of_data=is_of_data, is_acting=True)
     if is_of_data and not asked.what:
         _read(policy)
@@ -73,8 +78,31 @@ def _read(policy: Policy) -> None:
     """Have replicas read, unless an earlier round still has some read."""
     with Held(READING_LOCK) as is_ours:
         if is_ours:
-            with closing(Database.open(policy.site.state)) as database:
+            with _shown(Round.READING), closing(Database.open(policy.site.state)) as database:
                 Reader(policy.rebalance, database, Clock()).read()
+
+
+@contextmanager
+def _shown(kind: Round, *, is_asked: bool = False) -> Iterator[None]:
+    """Let everybody see when a round begins and ends; one that can't be shown is no worse.
+
+    One that failed has not ended, but where somebody asked for it and is told.
+    """
+    clock = Clock()
+    with suppress(StateError):
+        rounds.begin(kind, clock.now())
+    try:
+        yield
+    except BaseException:
+        if is_asked:
+            _end(kind, clock)
+        raise
+    _end(kind, clock)
+
+
+def _end(kind: Round, clock: Clock) -> None:
+    with suppress(StateError):
+        rounds.end(kind, clock.now())
 
 
 def _untold(_: str) -> None:

@@ -19,6 +19,7 @@ from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import Explanation, Report, TransferReport, count, printable
 from gridbridge.model.shown import Shown, ShownHistory, ShownTask, ShownTransfer
+from gridbridge.services.site import rounds
 from gridbridge.services.tools import configured
 from gridbridge.shell import host
 from gridbridge.state import shown as files
@@ -46,6 +47,7 @@ def report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> Report
             )
             for one in shown.transfers
         ),
+        late=rounds.late(now, folder),
     )
 
 

@@ -16,6 +16,7 @@ from gridbridge.model.site.sections import Site
 from gridbridge.services.rebalance import running
 from gridbridge.services.rebalance.deciding import Planned
 from gridbridge.shell.lock import Held
+from gridbridge.state.rebalance import rounds
 
 TASKS, DATA = "tasks.lock", "data.lock"
 
@@ -41,6 +42,8 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     monkeypatch.setattr(running, "REBALANCE_LOCK", str(tmp_path / TASKS))
     monkeypatch.setattr(running, "REPLICAS_LOCK", str(tmp_path / DATA))
     monkeypatch.setattr(running, "READING_LOCK", str(tmp_path / "reading.lock"))
+    for act in (rounds.begin, rounds.end, rounds.read):
+        monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
     monkeypatch.setattr(running, "_run", decided)
     monkeypatch.setattr(running, "_read", lambda _: None)
     return begun

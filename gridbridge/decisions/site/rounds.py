@@ -1,0 +1,49 @@
+"""Whether rounds of rebalancing end: one that hangs holds up all that follow."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+from gridbridge.model.rebalance.rounds import LONGEST, WORDS, Round, ShownRound
+from gridbridge.model.site.setup import Finding, State
+
+HINT = (
+    "its log says what fails or is waited for; `ps -eo pid,etime,args | grep rebalance` shows one"
+    " that hangs, and what one that is killed had begun goes on in the next"
+)
+
+
+def findings(seen: Mapping[Round, ShownRound], at: datetime) -> Iterator[Finding]:
+    """Judge the last round of each kind, where one ever began."""
+    for kind, last in seen.items():
+        is_late = _is_late(kind, last, at)
+        yield Finding(
+            item=f"rebalancing: {kind.value}",
+            state=State.WARNING if is_late else State.OK,
+            found=_told(last, at),
+            right=f"one that ends within {_age(LONGEST[kind])}" if is_late else "",
+            hint=HINT if is_late else "",
+        )
+
+
+def late(seen: Mapping[Round, ShownRound], at: datetime) -> tuple[str, ...]:
+    """Say which kinds had no round that ended for long."""
+    return tuple(
+        f"rebalancing: no {WORDS[kind]} has ended since one began {_age(at - last.began_at)} ago"
+        for kind, last in seen.items()
+        if _is_late(kind, last, at)
+    )
+
+
+def _is_late(kind: Round, last: ShownRound, at: datetime) -> bool:
+    return last.is_open and at - last.began_at > LONGEST[kind]
+
+
+def _told(last: ShownRound, at: datetime) -> str:
+    if last.is_open:
+        return f"none has ended since one began {_age(at - last.began_at)} ago"
+    return f"the last one ended {_age(at - (last.ended_at or last.began_at))} ago"
+
+
+def _age(passed: timedelta) -> str:
+    minutes = max(0, int(passed / timedelta(minutes=1)))
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"

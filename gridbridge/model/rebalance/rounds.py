@@ -1,0 +1,38 @@
+"""Rounds of rebalancing, as they are published: when one began, and when one ended."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+
+class Round(StrEnum):
+    """What a round is about: one of each kind runs at a time."""
+
+    TASKS = "tasks"
+    DATASETS = "datasets"
+    READING = "reading"  # replicas are read at the end of one about datasets
+
+
+LONGEST = {
+    Round.TASKS: timedelta(minutes=30),
+    Round.DATASETS: timedelta(hours=8),  # an hour of beginning, and six of the last act
+    Round.READING: timedelta(hours=8),  # the same
+}
+WORDS = {
+    Round.TASKS: "round about tasks",
+    Round.DATASETS: "round about datasets",
+    Round.READING: "reading of replicas",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRound:
+    """The last round of a kind that ended, and the first one since that began."""
+
+    began_at: datetime
+    ended_at: datetime | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether none has ended since that one began."""
+        return self.ended_at is None or self.ended_at < self.began_at

@@ -1,0 +1,31 @@
+"""Looks at what rounds of rebalancing have published, for the check and for the status."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+
+from gridbridge.decisions.site import rounds as decisions
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.places import PUBLISHED
+from gridbridge.model.rebalance.rounds import Round, ShownRound
+from gridbridge.model.site.setup import Finding
+from gridbridge.state.rebalance import rounds
+
+
+def findings(at: datetime, folder: str = PUBLISHED) -> Iterator[Finding]:
+    """Judge whether rounds end, where some ever began."""
+    return decisions.findings(_seen(folder), at)
+
+
+def late(at: datetime, folder: str = PUBLISHED) -> tuple[str, ...]:
+    """Say which did not end for long."""
+    return decisions.late(_seen(folder), at)
+
+
+def _seen(folder: str) -> dict[Round, ShownRound]:
+    found = {}
+    for kind in Round:
+        with suppress(OSError, GridbridgeError):
+            if last := rounds.read(kind, folder):
+                found[kind] = last
+    return found

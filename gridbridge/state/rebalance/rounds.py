@@ -1,0 +1,33 @@
+"""The files in which everybody can see when rounds of rebalancing began and ended."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from gridbridge.model.places import PUBLISHED
+from gridbridge.model.rebalance.rounds import Round, ShownRound
+from gridbridge.state import publishing, shown
+
+
+def begin(kind: Round, at: datetime, folder: str = PUBLISHED) -> None:
+    """Show that a round began; one that was begun before and never ended counts on."""
+    last = read(kind, folder)
+    if last is None or not last.is_open:
+        ended_at = last.ended_at if last else None
+        publishing.put(
+            _path(kind, folder), shown.encode(ShownRound(began_at=at, ended_at=ended_at))
+        )
+
+
+def end(kind: Round, at: datetime, folder: str = PUBLISHED) -> None:
+    """Show that it ended."""
+    last = read(kind, folder) or ShownRound(began_at=at)
+    publishing.put(_path(kind, folder), shown.encode(replace(last, ended_at=at)))
+
+
+def read(kind: Round, folder: str = PUBLISHED) -> ShownRound | None:
+    """Return what is shown of a kind; None where none began, StateError for what is not ours."""
+    return shown.read(_path(kind, folder), ShownRound)
+
+
+def _path(kind: Round, folder: str) -> str:
+    return f"{folder}/rebalance-{kind.value}.json"

@@ -1,0 +1,85 @@
+"""Rounds of rebalancing that don't end are told by `check` and `status`."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.cli import status
+from gridbridge.model.rebalance.rounds import Round
+from gridbridge.model.site.setup import State
+from gridbridge.services.rebalance import running
+from gridbridge.services.site import rounds as judged
+from gridbridge.services.tools import reports
+from gridbridge.state.rebalance import rounds
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def told(folder: Path, at: datetime) -> list[tuple[str, State, str]]:
+    found = judged.findings(at, str(folder))
+    return [(one.item, one.state, one.found) for one in found]
+
+
+def test_a_site_without_rounds_is_told_nothing(tmp_path: Path) -> None:
+    assert (told(tmp_path, NOON), judged.late(NOON, str(tmp_path))) == ([], ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "hours", "state"),
+    [
+        (Round.TASKS, 0.4, State.OK),
+        (Round.TASKS, 0.6, State.WARNING),
+        (Round.DATASETS, 7, State.OK),
+        (Round.DATASETS, 9, State.WARNING),
+        (Round.READING, 9, State.WARNING),
+    ],
+)
+def test_a_round_that_has_not_ended_for_long_is_a_warning(
+    tmp_path: Path, kind: Round, hours: float, state: State
+) -> None:
+    """Also where others began since: each is killed, or fails."""
+    folder, at = str(tmp_path), NOON + hours * HOUR
+    rounds.begin(kind, NOON, folder)
+    rounds.begin(kind, at, folder)
+
+    assert [one[:2] for one in told(tmp_path, at)] == [(f"rebalancing: {kind.value}", state)]
+    assert len(reports.report(at, folder).late) == (state is State.WARNING)
+
+
+def test_the_check_and_the_status_tell_since_when_none_has_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rounds.begin(Round.DATASETS, NOON - 30 * HOUR, str(tmp_path))
+    rounds.end(Round.DATASETS, NOON - 29 * HOUR, str(tmp_path))
+    assert told(tmp_path, NOON) == [
+        ("rebalancing: datasets", State.OK, "the last one ended 29 h ago")
+    ]
+
+    rounds.begin(Round.DATASETS, NOON - 10 * HOUR, str(tmp_path))
+
+    assert told(tmp_path, NOON) == [
+        ("rebalancing: datasets", State.WARNING, "none has ended since one began 10 h ago")
+    ]
+    status.show(reports.report(NOON, str(tmp_path)), NOON)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "rebalancing: no round about datasets has ended since one began 10 h ago"
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_a_round_that_fails_has_not_ended_unless_somebody_asked_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_asked: bool
+) -> None:
+    for act in (rounds.begin, rounds.end, rounds.read):
+        monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
+    with pytest.raises(ZeroDivisionError), running._shown(Round.TASKS, is_asked=is_asked):
+        raise ZeroDivisionError
+    failed = rounds.read(Round.TASKS)
+    with running._shown(Round.TASKS):
+        pass
+    last = rounds.read(Round.TASKS)
+
+    assert failed
+    assert last
+    assert (failed.is_open, last.is_open) == (not is_asked, False)
