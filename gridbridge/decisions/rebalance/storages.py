@@ -8,7 +8,7 @@ are evened out (Hydra, "Job Rebalancing": first repair, then spread).
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from gridbridge.decisions.rebalance.auto import even_hosts, failed, gathered
 from gridbridge.decisions.rebalance.board import Board, moved
@@ -221,11 +221,12 @@ def _job(one: Kept, task: Task, areas: _Areas, resting: frozenset[str]) -> Job:
 def _resting(seen: Stored, rules: Rebalance) -> Mapping[str, frozenset[str]]:
     """Return the areas where something about each dataset failed a short time ago.
 
-    How long that is doubles with each failure of the dataset after which nothing was done.
+    That counts from its end, for a copy may take hours. How long it is doubles with each failure of
+    the dataset after which nothing was done.
     """
     rest, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
     failed = defaultdict[str, list[Carried]](list)
-    for one in sorted(seen.carried, key=lambda one: (one.began_at, one.token)):
+    for one in sorted(seen.carried, key=lambda one: (_end(one), one.token)):
         if one.why:
             failures[one.dataset] += 1
             failed[one.dataset].append(one)
@@ -235,10 +236,14 @@ def _resting(seen: Stored, rules: Rebalance) -> Mapping[str, frozenset[str]]:
         name: frozenset(
             one.target or one.source
             for one in of_one
-            if seen.now - one.began_at < rest * 2 ** min(max(0, failures[name] - 1), MOST_DOUBLED)
+            if seen.now - _end(one) < rest * 2 ** min(max(0, failures[name] - 1), MOST_DOUBLED)
         )
         for name, of_one in failed.items()
     }
+
+
+def _end(one: Carried) -> datetime:
+    return one.ended_at or one.began_at
 
 
 def _recent(seen: Stored) -> Recent:

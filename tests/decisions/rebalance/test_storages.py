@@ -274,6 +274,18 @@ def test_an_area_that_took_no_copy_is_not_asked_again_for_a_while() -> None:
     assert acts(replace(seen, now=later)) == [("x", "b", "")]
 
 
+def test_the_rest_counts_from_the_end_of_what_failed() -> None:
+    """A copy that took hours is not begun again at once."""
+    rest = timedelta(seconds=RULES.replicated_rest_s)
+    failed = Carried(
+        dataset="al/x", target="b", began_at=NOON - 20 * rest, ended_at=NOON, why="cut"
+    )
+    seen = stored(dataset("x"), areas=(area("b", 900),), carried=(failed,))
+
+    assert acts(replace(seen, now=NOON + 0.9 * rest)) == []
+    assert acts(replace(seen, now=NOON + rest)) == [("x", "b", "")]
+
+
 def test_an_area_that_got_a_replica_rests() -> None:
     came = Carried(dataset="al/y", target="b", began_at=NOON, ended_at=NOON)
     seen = stored(dataset("x", "a", wished=2), areas=(area("a"), area("b")), carried=(came,))
