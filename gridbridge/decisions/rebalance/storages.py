@@ -52,7 +52,7 @@ def snapshot(seen: Stored, rules: Rebalance) -> Snapshot:
     going = {one.dataset for one in seen.carried if one.ended_at is None}
     known, resting = _known(seen), _resting(seen, rules)
     tasks = tuple(
-        _task(one, known, resting.get(one.name, NOWHERE), is_going=one.name in going)
+        _task(one, known, resting.get(one.name, NOWHERE), seen, is_going=one.name in going)
         for one in kept
     )
     return Snapshot(
@@ -169,18 +169,23 @@ def _known(seen: Stored) -> _Areas:
     )
 
 
-def _task(one: Kept, areas: _Areas, resting: frozenset[str], *, is_going: bool) -> Task:
+def _task(
+    one: Kept, areas: _Areas, resting: frozenset[str], seen: Stored, *, is_going: bool
+) -> Task:
     """Return a dataset as a task: a replica counts if it was whole when it was read last.
 
     An area that can't be reached for a moment is no reason to carry all of its data, nor is one
     whose filesystem is not mounted. One that is drained as well is lost, with what it had. What was
-    known as spoilt is removed once its area is back.
+    known as spoilt is removed once its area is back, and so is one for which another came, if
+    enough others are whole.
     """
     down = areas.down_for(one)
     there = areas.every - (down & areas.drained)
     replicas = sorted(one.dataset.replicas, key=lambda each: each.storage)
     known = [each for each in replicas if each.storage in there]
-    counts = [each.storage for each in known if each.is_whole]
+    whole = [each.storage for each in known if each.is_whole]
+    others = [name for name in whole if (one.name, name) not in seen.leaving]
+    counts = others if len({*others} - down) >= one.dataset.wished else whole
     live = next((name for name in counts if name not in down), counts[0] if counts else "")
     spoilt = (each.storage for each in known if each.storage not in {*counts, *down})
     return Task(
@@ -234,12 +239,17 @@ def _resting(seen: Stored, rules: Rebalance) -> Mapping[str, frozenset[str]]:
             failures[one.dataset] = 0
     return {
         name: frozenset(
-            one.target or one.source
+            _failed_at(one, seen)
             for one in of_one
             if seen.now - _end(one) < rest * 2 ** min(max(0, failures[name] - 1), MOST_DOUBLED)
         )
         for name, of_one in failed.items()
     }
+
+
+def _failed_at(one: Carried, seen: Stored) -> str:
+    """Return where something failed: where a replica came it was the removal of the other."""
+    return one.source if (one.dataset, one.source) in seen.leaving else one.target or one.source
 
 
 def _end(one: Carried) -> datetime:

@@ -46,3 +46,4 @@ class Stored:
     areas: tuple[Measured, ...] = ()
     drained: frozenset[str] = frozenset()  # clusters and areas
     carried: tuple[Carried, ...] = ()  # of late, and what goes on
+    leaving: frozenset[tuple[str, str]] = frozenset()  # OWNER/NAME and an area: another came for it

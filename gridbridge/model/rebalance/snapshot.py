@@ -93,7 +93,9 @@ class Task:
     state: TaskState = TaskState.WAITING
     live: str = ""  # the host of its live copy; empty: it has none
     replicas: tuple[str, ...] = ()
-    spoilt: tuple[str, ...] = ()  # hosts with a copy that is not whole, and does not count
+    spoilt: tuple[
+        str, ...
+    ] = ()  # hosts with a copy that is not whole, or is to go, and does not count
     has_original: bool = False  # it can be copied from there when no copy can be read
     slots: int = 1  # that it takes where it runs
     stays: Stays = Stays.HELD  # why, if it is STAYING

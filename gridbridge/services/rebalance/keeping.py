@@ -38,7 +38,7 @@ BEGINS_S = 3600.0  # after so long a round begins nothing more: it ends, and the
 WHERE = "the storage areas"
 QUIESCED = "nothing is carried until `gridbridge rebalance quiesce --off`"
 LATE = "its round began nothing more after an hour: the next one does"
-CUT = "it was cut"
+CUT, CUT_BEFORE = "it was cut", "what was to be done before was not"
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +49,14 @@ class Seen:
 
     stored: Stored
     is_quiesced: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """How an act ended."""
+
+    why: str = ""  # it was not done
+    is_left: bool = False  # but for a replica that is to go still: the new one is there
 
 
 class Keeper:
@@ -75,6 +83,7 @@ class Keeper:
                 areas=tuple(self._measure()),
                 drained=_drained(self._policy),
                 carried=self._carried.all(),
+                leaving=self._notes.leaving(),
             ),
             is_quiesced=self._is_quiesced(),
         )
@@ -105,12 +114,13 @@ class Keeper:
         ]
         kept = {one.name: one for one in seen.stored.kept}
         self._close_strays(seen.stored, kept)
+        self._forget_left(seen.stored, kept)
         self._do(Turns(_by_dataset([*begun, *told]), seen.stored.carried), kept)
         self._carried.forget(now - KEPT)
 
     def _do(self, turns: Turns, kept: Mapping[str, Kept]) -> None:
         """Have acts done, those of some datasets at once; none begins once that is not wanted."""
-        going = dict[Future[list[str]], list[Carried]]()
+        going = dict[Future[list[Done]], list[Carried]]()
         told = list[tuple[Carried, str]]()
         until_s = self._clock.steady_s() + BEGINS_S
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
@@ -136,27 +146,37 @@ class Keeper:
             return QUIESCED
         return LATE if self._clock.steady_s() > until_s else ""
 
-    def _ended(self, group: list[Carried], reasons: list[str]) -> list[tuple[Carried, str]]:
+    def _ended(self, group: list[Carried], ends: list[Done]) -> list[tuple[Carried, str]]:
         """Note how a dataset's acts ended."""
-        told = list(zip(group, reasons, strict=True))
-        for one, why in told:
-            self._end(one, why)
-        return told
+        for one, done in zip(group, ends, strict=True):
+            self._note_leaving(one, done)
+            self._end(one, done.why)
+        return [(one, done.why) for one, done in zip(group, ends, strict=True)]
 
-    def _act(self, one: Kept, group: list[Carried]) -> list[str]:
-        """Have a dataset's acts done; return why each was not. Nothing follows a failure."""
-        told: list[str] = []
+    def _note_leaving(self, one: Carried, done: Done) -> None:
+        """Keep in mind what is to be removed still, also after a removal that failed again."""
+        if not one.source:
+            return
+        if not done.why:
+            self._notes.left(one.dataset, one.source)
+        elif done.is_left or (one.dataset, one.source) in self._notes.leaving():
+            self._notes.leave(one.dataset, one.source, self._clock.now())
+
+    def _act(self, one: Kept, group: list[Carried]) -> list[Done]:
+        """Have a dataset's acts done; return how each ended. Nothing follows a failure."""
+        ends: list[Done] = []
         for each in group:
-            is_cut = any(told)
-            told.append("what was to be done before was not" if is_cut else self._one(one, each))
-        return told
+            is_cut = any(done.why for done in ends)
+            ends.append(Done(why=CUT_BEFORE) if is_cut else self._one(one, each))
+        return ends
 
-    def _one(self, one: Kept, carried: Carried) -> str:
+    def _one(self, one: Kept, carried: Carried) -> Done:
         if carried.target and carried.target in _closed(self._policy):
-            return f"{carried.target} is drained"
+            return Done(why=f"{carried.target} is drained")
         if carried.target and (why := owners.copy(one, carried.target, carried.source)):
-            return why
-        return owners.drop(one, carried.source) if carried.source else ""
+            return Done(why=why)
+        why = owners.drop(one, carried.source) if carried.source else ""
+        return Done(why=why, is_left=bool(why and carried.target))
 
     def _end(self, one: Carried, why: str) -> None:
         self._carried.end(one.token, self._clock.now(), why)
@@ -172,6 +192,12 @@ class Keeper:
             is_left = of is None or (of.is_busy and stored.now - one.began_at > LONGEST)
             if one.ended_at is None and is_left:
                 self._carried.end(one.token, stored.now, CUT)
+
+    def _forget_left(self, stored: Stored, kept: Mapping[str, Kept]) -> None:
+        """Note that replicas are gone which were to go, by whoever's hand."""
+        for dataset, area in stored.leaving:
+            if (one := kept.get(dataset)) and area not in one.dataset.storages:
+                self._notes.left(dataset, area)
 
     def _is_quiesced(self) -> bool:
         return self._notes.quiesced() is not None

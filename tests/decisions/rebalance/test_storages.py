@@ -286,6 +286,29 @@ def test_the_rest_counts_from_the_end_of_what_failed() -> None:
     assert acts(replace(seen, now=NOON + rest)) == [("x", "b", "")]
 
 
+def test_what_was_to_leave_once_another_replica_came_is_removed_still() -> None:
+    """Though nothing is drained, and its owner has more than wished for; after a rest."""
+    leaving = frozenset({("al/x", "a")})
+    failed = Carried(
+        dataset="al/x", target="b", source="a", began_at=NOON, ended_at=NOON, why="no answer"
+    )
+    seen = stored(dataset("x", "a", "b", wished=1), leaving=leaving)
+    resting = replace(seen, carried=(failed,))
+    later = replace(resting, now=NOON + timedelta(seconds=RULES.replicated_rest_s))
+
+    assert acts(seen) == acts(later) == [("x", "", "a")]
+    assert acts(resting) == []
+
+
+def test_what_was_to_leave_stays_while_too_few_others_are_whole() -> None:
+    leaving = frozenset({("al/x", "a")})
+    down = (area("a"), area("b", fault="no answer"), area("c"))
+
+    assert acts(stored(dataset("x", "a", "b", wished=2), leaving=leaving)) == []
+    assert acts(stored(dataset("x", "a", "b", spoilt="b"), leaving=leaving)) == [("x", "", "b")]
+    assert acts(stored(dataset("x", "a", "b"), areas=down, leaving=leaving)) == []
+
+
 def test_an_area_that_got_a_replica_rests() -> None:
     came = Carried(dataset="al/y", target="b", began_at=NOON, ended_at=NOON)
     seen = stored(dataset("x", "a", wished=2), areas=(area("a"), area("b")), carried=(came,))

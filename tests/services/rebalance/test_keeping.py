@@ -293,6 +293,53 @@ def test_a_disk_that_is_fuller_than_others_gives_a_replica(desk: Desk) -> None:
     assert left not in whole(desk)
 
 
+def test_a_removal_that_fails_after_a_good_copy_is_tried_again(desk: Desk) -> None:
+    """Its area is not drained: as a spare one it would stay for ever."""
+    (left,) = added(desk, 1)
+    desk.sizes = {name: (1000, 100 if name == left else 900) for name in NAMES}
+    fails = [True]
+
+    def fail(words: tuple[str, ...]) -> None:
+        if words[0] == "drop" and fails[0]:
+            raise GridbridgeError("no answer")
+
+    desk.before = fail
+    _, first = desk.round()
+    _, second = desk.round()
+    was_whole, fails[0] = whole(desk), False
+    desk.round()
+    there = whole(desk)
+    last, _ = desk.round()
+
+    assert [one.reason for one in first.checked.dropped] == ["no answer"]
+    assert [(one.target, one.reason) for one in second.checked.dropped] == [("", "no answer")]
+    assert len(was_whole) == 2
+    assert there == was_whole - {left}
+    assert last.advice.moves == ()
+    assert len(desk.did("copy")) == 1
+
+
+def test_a_replica_that_its_owner_removed_meanwhile_is_not_to_go_any_more(desk: Desk) -> None:
+    """One that comes there later is another one."""
+    (left,) = added(desk, 1)
+    desk.sizes = {name: (1000, 100 if name == left else 900) for name in NAMES}
+
+    def fail(words: tuple[str, ...]) -> None:
+        if words[0] == "drop":
+            raise GridbridgeError("no answer")
+
+    desk.before = fail
+    desk.round()
+    desk.served.drop("reads", left)
+    desk.round()
+    desk.served.replicate("reads", left)
+    desk.before = lambda _: None
+    desk.round()
+
+    assert left in whole(desk)
+    assert len(whole(desk)) == 2
+
+
 def test_a_replica_beyond_the_wish_is_not_called_carried(desk: Desk) -> None:
     """Whoever decides by what was whole when it was seen last."""
     added(desk, 1)

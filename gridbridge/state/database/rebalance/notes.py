@@ -9,7 +9,7 @@ from gridbridge.model.rebalance.snapshot import Recent
 from gridbridge.state.database.columns import METADATA, Moment, Words
 from gridbridge.state.database.core import Database
 
-HOST, JOB, READ, QUIESCED = "host", "job", "read", "quiesced"
+HOST, JOB, READ, LEAVING, QUIESCED = "host", "job", "read", "leaving", "quiesced"
 NOTES = Table(
     "rebalance_notes",
     METADATA,
@@ -39,6 +39,20 @@ class Rebalanced:
         if rows:
             self._database.execute(self._database.upsert(NOTES), rows)
 
+    def leaving(self) -> frozenset[tuple[str, str]]:
+        """Return datasets and areas: another replica was made for the one there, which is to go."""
+        parts = (name.partition(" ") for name in self._of(LEAVING))
+        return frozenset((dataset, area) for dataset, _, area in parts)
+
+    def leave(self, dataset: str, area: str, at: datetime) -> None:
+        """Note that a dataset's replica is to go from an area still."""
+        self.note(LEAVING, [f"{dataset} {area}"], at)
+
+    def left(self, dataset: str, area: str) -> None:
+        """Note that it is gone."""
+        of = and_(NOTES.c.kind == LEAVING, NOTES.c.name == f"{dataset} {area}")
+        self._database.execute(delete(NOTES).where(of))
+
     def quiesced(self) -> datetime | None:
         """Return since when nothing may be moved; None: it may."""
         return self._of(QUIESCED).get("")
@@ -51,7 +65,7 @@ class Rebalanced:
 
     def forget(self, before: datetime) -> None:
         """Forget what was done before a time."""
-        of = and_(NOTES.c.kind != QUIESCED, NOTES.c.at < before)
+        of = and_(NOTES.c.kind.not_in((LEAVING, QUIESCED)), NOTES.c.at < before)
         self._database.execute(delete(NOTES).where(of))
 
     def _of(self, kind: str) -> dict[str, datetime]:
