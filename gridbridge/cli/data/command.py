@@ -66,9 +66,9 @@ def add(
     wanted = (name, os.path.abspath(source), replicas)
     known = _datasets(path, records)
     if not records:
-        from gridbridge.services.tools.datasets import letting
+        from gridbridge.services.tools.datasets import handover
 
-        letting.require_room((name,))
+        handover.require_room((name,))
     done = known.add(
         *wanted, may_move=not is_fixed, is_later=is_later, noted=lambda: _let(name, records)
     )

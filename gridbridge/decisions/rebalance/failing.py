@@ -55,8 +55,20 @@ def leave(draft: Draft, host: Host) -> str:
         [f"{count(under_way, 'is on its way', 'are on their way')} already"] if under_way else []
     )
     words += [f"{lost} can't be saved"] if lost else []
+    words += filter(None, [losses(board, host)])
     words += [count(left, "is left", "are left")] if left > 0 else []
     return f"{host.name} {_what(host, is_lost=is_lost, is_full=is_full)}: {'; '.join(words)}"
+
+
+def losses(board: Board, host: Host) -> str:
+    """Say of how many datasets a lost host had the only whole copy; empty for none.
+
+    Nobody but their owners can know whether the originals are as they were.
+    """
+    many = sum(host.name in task.lost and not task.hosts for task in board.snapshot.tasks)
+    if not many:
+        return ""
+    return f"{count(many, 'dataset')} without any other whole replica, but for the original"
 
 
 def _what(host: Host, *, is_lost: bool, is_full: bool) -> str:

@@ -9,11 +9,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from gridbridge.decisions.rebalance.auto import even_hosts, failed, gathered
 from gridbridge.decisions.rebalance.board import Board, moved
 from gridbridge.decisions.rebalance.draft import Draft, in_turn, told
-from gridbridge.decisions.rebalance.failing import leave
+from gridbridge.decisions.rebalance.failing import leave, losses
 from gridbridge.decisions.rebalance.jobs import repair
 from gridbridge.model.rebalance.kept import Carried, Kept, Stored
 from gridbridge.model.rebalance.moves import Advice, Move, MoveKind
@@ -71,7 +72,7 @@ def plan(snapshot: Snapshot, rules: Rebalance) -> Advice:
     """Return the moves of one round."""
     board = Board(snapshot, rules)
     draft = Draft(board, 0, None)
-    words = [leave(draft, host) for host in failed(snapshot)]
+    words = [*map(partial(leave, draft), failed(snapshot)), *_losses(board)]
     moving = sum(task.state is TaskState.MOVING for task in snapshot.tasks)
     left = len(draft.moves)
     draft.allow(rules.tasks_per_round - moving)
@@ -113,6 +114,13 @@ def acts(snapshot: Snapshot, moves: Iterable[Move]) -> tuple[Act, ...]:
 def kind_of(one: Carried) -> MoveKind:
     """Return what was done, as a move."""
     return MoveKind.REPLICA if one.target else MoveKind.DELETE
+
+
+def _losses(board: Board) -> list[str]:
+    """Say of lost areas, which hold nothing that counts, what they had alone."""
+    lost = sorted({name for task in board.snapshot.tasks for name in task.lost})
+    told = ((name, losses(board, board.hosts[name])) for name in lost)
+    return [f"{name} is lost: {words}" for name, words in told if words]
 
 
 def _waiting(snapshot: Snapshot) -> list[Task]:
@@ -180,7 +188,8 @@ def _task(
     enough others are whole.
     """
     down = areas.down_for(one)
-    there = areas.every - (down & areas.drained)
+    gone = areas.every & down & areas.drained
+    there = areas.every - gone
     replicas = sorted(one.dataset.replicas, key=lambda each: each.storage)
     known = [each for each in replicas if each.storage in there]
     whole = [each.storage for each in known if each.is_whole]
@@ -196,6 +205,7 @@ def _task(
         live=live,
         replicas=tuple(name for name in counts if name != live),
         spoilt=tuple(name for name in spoilt if name not in resting),
+        lost=tuple(each.storage for each in replicas if each.is_whole and each.storage in gone),
         has_original=True,
     )
 

@@ -96,6 +96,7 @@ class Task:
     spoilt: tuple[
         str, ...
     ] = ()  # hosts with a copy that is not whole, or is to go, and does not count
+    lost: tuple[str, ...] = ()  # hosts that are lost, with a whole copy that counts no more
     has_original: bool = False  # it can be copied from there when no copy can be read
     slots: int = 1  # that it takes where it runs
     stays: Stays = Stays.HELD  # why, if it is STAYING

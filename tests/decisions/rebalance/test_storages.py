@@ -7,6 +7,7 @@ from itertools import permutations
 import pytest
 
 from gridbridge.decisions.rebalance import storages
+from gridbridge.decisions.rebalance.failing import plan_fail
 from gridbridge.decisions.rebalance.loads import loads
 from gridbridge.model.rebalance.datasets import Dataset, Replica
 from gridbridge.model.rebalance.kept import Carried, Kept, Stored
@@ -226,6 +227,27 @@ def test_what_a_lost_area_had_counts_no_more() -> None:
     seen = stored(whole, lacking, areas=areas, drained=frozenset("c"))
 
     assert [name for name, *_ in acts(seen)] == ["y"]
+
+
+def test_what_is_lost_with_an_area_is_said_beforehand() -> None:
+    """Of which nothing else is whole: what was spoilt there, or is whole elsewhere, is no loss."""
+    areas = (area("a"), area("b"), area("c", fault="no answer"))
+    kept = (
+        dataset("alone", "c"),
+        dataset("spoilt elsewhere", "b", "c", spoilt="b"),
+        dataset("whole elsewhere", "a", "c"),
+        dataset("spoilt there", "c", spoilt="c"),
+        dataset("never there"),
+    )
+    lost = stored(*kept, areas=areas, drained=frozenset("c"))
+    told = "2 datasets without any other whole replica, but for the original"
+    by_hand = plan_fail(storages.snapshot(lost, RULES), "c", RULES).sentence
+
+    assert f"c is lost: {told}" in advice(lost).sentence
+    assert by_hand.startswith("c is lost: ")
+    assert told in by_hand
+    assert "lost" not in advice(replace(lost, drained=frozenset())).sentence
+    assert "lost" not in advice(stored(*kept[2:], areas=areas, drained=frozenset("c"))).sentence
 
 
 def test_a_copy_beyond_the_wish_leaves_a_drained_area_and_is_carried_nowhere() -> None:
