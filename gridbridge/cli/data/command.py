@@ -56,8 +56,9 @@ def add(
 
     They go to the clusters with the most room, one to each as far as there are enough. What could
     not be made is told; `replicate` makes it later, or the service does: its rounds keep datasets
-    as their owners wish (not those of other --records).
-    Exit status: 0; 1 there are fewer replicas than wished for; 2 an error.
+    as their owners wish (not those of other --records). Where --later leaves them to nobody a line
+    on standard error says so.
+    Exit status: 0, also with --later; 1 there are fewer replicas than wished for; 2 an error.
 
     \b
     Example:
@@ -70,7 +71,10 @@ def add(
 
         handover.require_room((name,))
     done = known.add(
-        *wanted, may_move=not is_fixed, is_later=is_later, noted=lambda: _let(name, records)
+        *wanted,
+        may_move=not is_fixed,
+        is_later=is_later,
+        noted=lambda: _let(name, records, is_later=is_later),
     )
     return _outcome(done)
 
@@ -193,11 +197,18 @@ def _datasets(config: str, records: str) -> "Datasets":
     return storing.datasets(policy, records, output.progress)
 
 
-def _let(name: str, records: str) -> None:
-    """Let the service look after a dataset; nobody looks after one in a folder of other records."""
+def _let(name: str, records: str, *, is_later: bool = False) -> None:
+    """Let the service look after a dataset; nobody looks after one in a folder of other records.
+
+    Where it is to make the replicas it is told that nobody does.
+    """
     from gridbridge.services.tools.datasets import handover
 
-    if not records and (why := handover.let(name)):
+    why = "its record is not in the usual folder" if records else handover.let(name)
+    if is_later and (why := why or handover.why_nobody()):
+        mend = f"gridbridge data replicate {name} makes them"
+        output.complain(f"gridbridge: nobody makes the replicas of {name} later: {why}; {mend}")
+    elif why and not records:
         output.complain(f"gridbridge: the service does not look after {name}: {why}")
 
 

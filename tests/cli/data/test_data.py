@@ -6,13 +6,16 @@ import json
 import os
 import pwd
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from gridbridge.cli import main
+from gridbridge.model.rebalance.rounds import Round
 from gridbridge.services.rebalance import storing
 from gridbridge.services.tools.datasets import handover
+from gridbridge.state.rebalance import rounds
 from tests.services.rebalance.areas import Carrier
 
 TOML = """\
@@ -146,6 +149,43 @@ def test_the_service_is_let_before_the_first_copy(
     shell.data(*words, usual=True)
 
     assert ["ref"] == let
+
+
+@pytest.mark.parametrize(
+    ("is_usual", "let", "begun", "why"),
+    [
+        (False, "", True, "its record is not in the usual folder"),
+        (True, "/x is not here", True, "/x is not here"),
+        (
+            True,
+            "",
+            False,
+            "no round about datasets (gridbridge rebalance data) has ever begun here",
+        ),
+        (True, "", True, ""),
+    ],
+)
+def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
+    shell: Shell,
+    monkeypatch: pytest.MonkeyPatch,
+    is_usual: bool,
+    let: str,
+    begun: bool,
+    why: str,
+) -> None:
+    """The dataset is noted all the same: the status is 0."""
+    home = pwd.getpwuid(os.geteuid()).pw_dir
+    monkeypatch.setattr(storing, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
+    monkeypatch.setattr(handover, "let", lambda _: let)
+    monkeypatch.setattr(handover.why_nobody, "__defaults__", (str(shell.folder),))
+    if begun:
+        rounds.begin(Round.DATASETS, datetime(2026, 1, 1, tzinfo=UTC), str(shell.folder))
+    path = f"{shell.folder}/ref.fa"
+    status, _, err = shell.data("add", "ref", path, "--later", usual=is_usual)
+
+    mend = "gridbridge data replicate ref makes them"
+    told = f"gridbridge: nobody makes the replicas of ref later: {why}; {mend}\n"
+    assert (0, told if why else "") == (status, err)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from contextlib import suppress
 
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.jdl import DatasetWish
-from gridbridge.model.places import CAMPAIGNS, CONFIG
-from gridbridge.model.report import count
+from gridbridge.model.places import CAMPAIGNS, CONFIG, PUBLISHED
+from gridbridge.model.rebalance.rounds import Round
 from gridbridge.services.rebalance import storing
 from gridbridge.services.rebalance.served import Served
 from gridbridge.services.tools import configured
-from gridbridge.state.rebalance import kept
+from gridbridge.state.rebalance import kept, rounds
 
 
 def let(name: str, folder: str = CAMPAIGNS) -> str:
@@ -22,6 +22,14 @@ def let(name: str, folder: str = CAMPAIGNS) -> str:
         kept.let(name, folder)
     except StateError as error:
         return str(error)
+    return ""
+
+
+def why_nobody(folder: str = PUBLISHED) -> str:
+    """Say why the service makes no replicas of what it is let; empty when it does."""
+    with suppress(StateError, OSError):
+        if rounds.read(Round.DATASETS, folder) is None:
+            return "no round about datasets (gridbridge rebalance data) has ever begun here"
     return ""
 
 
