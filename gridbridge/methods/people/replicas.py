@@ -79,7 +79,8 @@ def _require_own(folder: str, uid: int) -> None:
 
 def _is_dataset(name: object) -> bool:
     is_name = isinstance(name, str) and 0 < len(name) <= MOST_LETTERS and name[0].isalnum()
-    return is_name and all(letter in NAME_LETTERS for letter in str(name).lower())
+    text = str(name)
+    return is_name and text.isascii() and all(letter in NAME_LETTERS for letter in text.lower())
 
 
 def _run(person: str, verb: str, datasets: list[str], names: list[str]) -> NoReturn:

@@ -39,6 +39,7 @@ def test_the_dataset_stands_in_its_owners_file(folder: Path) -> None:
         json.dumps({"dataset": "-rf"}),
         json.dumps({"dataset": "a b"}),
         json.dumps({"dataset": ""}),
+        json.dumps({"dataset": "\u212aelvin"}),  # its small letter is a plain k
         json.dumps({"dataset": "x" * 101}),
         json.dumps({"dataset": ["reads"]}),
         json.dumps({"path": "/etc"}),
