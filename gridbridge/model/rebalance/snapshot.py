@@ -92,7 +92,7 @@ class Task:
     size_bytes: int = 0
     state: TaskState = TaskState.WAITING
     live: str = ""  # the host of its live copy; empty: it has none
-    replicas: tuple[str, ...] = ()
+    replicas: tuple[str, ...] = ()  # by name
     spoilt: tuple[
         str, ...
     ] = ()  # hosts with a copy that is not whole, or is to go, and does not count
@@ -100,6 +100,11 @@ class Task:
     has_original: bool = False  # it can be copied from there when no copy can be read
     slots: int = 1  # that it takes where it runs
     stays: Stays = Stays.HELD  # why, if it is STAYING
+
+    def __post_init__(self) -> None:
+        """Have the replicas in one order, whoever named them: plans go by the first or the last."""
+        if len(self.replicas) > 1:
+            object.__setattr__(self, "replicas", tuple(sorted(self.replicas)))
 
     @property
     def key(self) -> tuple[str, int]:

@@ -114,6 +114,17 @@ def safe(one: Kept, seen: Stored) -> set[str]:
     return up.intersection(one.dataset.whole)
 
 
+def emptied(seen: Stored) -> tuple[set[str], set[str]]:
+    """Return the areas that are drained, and those as well that are full."""
+    drained = {one.storage for one in seen.areas if one.storage in seen.drained}
+    full = {
+        one.storage
+        for one in seen.areas
+        if not one.fault and one.free_bytes <= RULES.full_free_bytes
+    }
+    return drained, drained | full
+
+
 def fullest(seen: Stored) -> float:
     """Return the used part of the fullest area that can be used."""
     return max((1 - one.free_bytes / SIZE for one in seen.areas if not one.fault), default=0.0)
@@ -144,9 +155,18 @@ def test_no_replica_is_carried_twice_and_no_round_does_more_than_it_may(seen: St
     """Several of one dataset may be removed, each from its own area."""
     found = acts(seen)
     touched = [(one.dataset, name) for one in found for name in (one.target, one.source) if name]
+    whole = {one.name: one.dataset.whole for one in seen.kept}
+    drained, failed = emptied(seen)
+    leaving = [one for one in found if one.source in failed and one.source in whole[one.dataset]]
+    most = RULES.moves_from_failed if drained else RULES.moves_from_full
+    sizes = {one.name: one.dataset.size_bytes for one in seen.kept}
+    even = [one for one in found if one.target and one.source and one.source not in failed]
 
     assert len(touched) == len(set(touched))
-    assert len(found) <= max(RULES.tasks_per_round, RULES.moves_from_failed)
+    assert len(leaving) <= most
+    assert len(found) <= max(RULES.tasks_per_round, len(leaving))
+    assert sum(sizes[one.dataset] for one in even) <= RULES.bytes_per_round
+    assert not even or even == found
 
 
 @given(worlds)
@@ -177,5 +197,9 @@ def test_the_round_is_the_same_for_any_order_of_what_is_seen(seen: Stored, rando
     kept_, areas_ = [*seen.kept], [*seen.areas]
     random.shuffle(kept_)  # type: ignore[attr-defined]
     random.shuffle(areas_)  # type: ignore[attr-defined]
+    for at, one in enumerate(kept_):
+        there = [*one.dataset.replicas]
+        random.shuffle(there)  # type: ignore[attr-defined]
+        kept_[at] = replace(one, dataset=replace(one.dataset, replicas=tuple(there)))
 
     assert acts(seen) == acts(replace(seen, kept=tuple(kept_), areas=tuple(areas_)))
