@@ -220,6 +220,11 @@ def test_what_lacks_replicas_is_repaired_while_areas_are_emptied() -> None:
     assert [bool(source) for _, _, source in found] == [True] * 6 + [False] * 4
 
 
+def test_what_an_area_had_that_is_removed_counts_no_more() -> None:
+    assert acts(stored(dataset("x", "a", "gone", wished=2))) == [("x", "b", "")]
+    assert acts(stored(dataset("x", "gone"), areas=(area("a"),))) == [("x", "a", "")]
+
+
 def test_what_a_lost_area_had_counts_no_more() -> None:
     """As many as wished for are whole in others, and what is not so is made."""
     areas = (area("a"), area("b"), area("c", fault="no answer"), area("d"))

@@ -295,6 +295,28 @@ def test_a_replica_that_can_not_be_removed_is_kept_in_mind_until_it_is_lost(site
     assert [] == site.datasets.listed()
 
 
+def test_what_was_in_an_area_that_is_removed_counts_no_more_and_can_be_forgotten(
+    site: Site,
+) -> None:
+    """Its data stay where they are: nobody knows any more how to reach them."""
+    left = min(whole(site.datasets.add("reads", site.tree(), 2)))
+    there = site.replica(left, "reads")
+    site.areas = {name: one for name, one in site.areas.items() if name != left}
+
+    seen = site.datasets.verify("reads")
+    made = site.datasets.replicate("reads")
+    kept = site.datasets.drop("reads", left)
+    lost = site.datasets.drop("reads", left, is_lost=True)
+
+    told = {one.storage: one.why for one in seen.dataset.replicas}
+    assert (False, "gridbridge.toml has no such area any more") == (seen.is_done, told[left])
+    assert (True, set(NAMES) - {left}) == (made.is_done, whole(made))
+    assert (False, True) == (kept.is_done, left in kept.dataset.storages)
+    assert "--lost forgets it" in reasons(kept)[left]
+    assert (True, set(NAMES) - {left}) == (lost.is_done, set(lost.dataset.storages))
+    assert there.exists()
+
+
 def test_an_area_is_drained_once_enough_is_whole_elsewhere(site: Site) -> None:
     before = site.datasets.add("reads", site.tree(), 2)
     left = min(whole(before))

@@ -1,0 +1,52 @@
+"""How fast copies go into an area is what its section of gridbridge.toml says."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gridbridge.apply.rebalance.copying import Copier, Place
+from gridbridge.errors import StorageUnusable
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.datasets import Dataset
+from gridbridge.model.rebalance.storage import Storage
+from gridbridge.model.site.sections import Site
+from gridbridge.services.rebalance import storing
+from gridbridge.shell import rsync
+from gridbridge.shell.clock import Clock
+
+REFUSED = 30
+
+
+@pytest.mark.parametrize("kib", [0, 700])
+def test_rsync_is_given_the_limit_of_the_area_into_which_it_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kib: int
+) -> None:
+    """And none where the area has none."""
+    program, noted = tmp_path / "rsync", tmp_path / "argv"
+    program.write_text(f'#!/bin/sh\necho "$*" >{noted}\nexit {REFUSED}\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(rsync, "PROGRAM", str(program))
+    policy = Policy(
+        site=Site(cluster="alpha"),
+        clusters={"alpha": Cluster()},
+        queues={},
+        storage={"disk": Storage(cluster="alpha", path=str(tmp_path), bwlimit_kib_per_s=kib)},
+    )
+    one = Dataset(
+        name="reads",
+        path="/x",
+        is_tree=True,
+        files=1,
+        size_bytes=1,
+        sha256="",
+        wished=1,
+    )
+    area = storing.areas(policy)["disk"]
+    copier = Copier(clock=Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC).timestamp()), tell=print)
+    with pytest.raises(StorageUnusable):
+        copier.copy(one, {"a": "0"}, Place(login=None, folder="/x"), area, relay="/none")
+    limits = [word for word in noted.read_text().split() if "bwlimit" in word]
+
+    assert limits == ([f"--bwlimit={kib}"] if kib else [])
