@@ -8,6 +8,7 @@ from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.jdl import DatasetWish
 from gridbridge.model.places import CAMPAIGNS, CONFIG, PUBLISHED
 from gridbridge.model.rebalance.rounds import Round
+from gridbridge.model.report import count
 from gridbridge.services.rebalance import storing
 from gridbridge.services.rebalance.served import Served
 from gridbridge.services.tools import configured
