@@ -1,8 +1,10 @@
 """How dear a plan of rebalancing is: 1,000 hosts, 1,000,000 tasks and 100,000 replicas in memory.
 
 Each plan is made anew from the snapshot, which costs what reading it as a file does besides. A
-round (`plan`), one host, one job and a failed host are planned, and the whole once more with a
-tenth of the tasks: what ten times the tasks cost is the ratio of both.
+round (`plan`), one host, one job and a failed host are planned, and rounds in which little can be
+moved: one job has all tasks, all run, the lightest host rests, no host takes anything, or ten are
+drained. The whole is planned once more with a tenth of the tasks: what ten times the tasks cost is
+the ratio of both.
 
 Usage: .venv/bin/python -m bench.rebalance [--json FILE] [--tasks N]
 """
@@ -24,7 +26,15 @@ from gridbridge.decisions.rebalance.hosts import plan_host
 from gridbridge.decisions.rebalance.jobs import plan_job
 from gridbridge.model.rebalance.moves import Advice
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task
+from gridbridge.model.rebalance.snapshot import (
+    Host,
+    HostState,
+    Job,
+    Recent,
+    Snapshot,
+    Task,
+    TaskState,
+)
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 HOSTS, TASKS, TASKS_PER_JOB, REPLICATED = 1000, 1_000_000, 1000, 10  # every tenth has a replica
@@ -32,6 +42,7 @@ TB = 10**12
 MOST_S, MOST_GROWTH = 2.0, 12.0  # for ten times the tasks
 RULES = Rebalance()
 REPEATS = 3
+ALL = "all"  # the job of all tasks
 
 
 def main() -> int:
@@ -42,8 +53,8 @@ def main() -> int:
     given = options.parse_args()
     rows = [
         row
-        for name, (what, act) in PLANS.items()
-        for row in _measured(name, what, act, given.tasks)
+        for what, (act, form) in PLANS.items()
+        for row in _measured(what, act, form, given.tasks)
     ]
     if given.json:
         with open(given.json, "w", encoding="utf-8") as file:
@@ -75,12 +86,66 @@ def _fail(seen: Snapshot) -> Advice:
     return plan_fail(replace(seen, hosts=(*seen.hosts[:7], *hosts)), "h0007", RULES)
 
 
-PLANS: dict[str, tuple[str, Callable[[Snapshot], Advice]]] = {
-    "round": ("a round", _round),
-    "still": ("a round that moves no host", _still),
-    "host": ("one host", _host),
-    "job": ("one job", _job),
-    "fail": ("a failed host", _fail),
+def _huge(seen: Snapshot) -> Advice:
+    """Plan the one job that has all tasks."""
+    return plan_job(seen, ALL, RULES)
+
+
+def _huge_round(seen: Snapshot) -> Advice:
+    return plan(seen, replace(RULES, level=2))
+
+
+def _drained(seen: Snapshot) -> Advice:
+    """Plan a round while all tasks run on ten hosts that are drained."""
+    return _still(_drained_waiting(seen))
+
+
+def _drained_waiting(seen: Snapshot) -> Snapshot:
+    hosts = tuple(replace(host, state=HostState.DRAIN) for host in seen.hosts[:10])
+    return replace(seen, hosts=(*hosts, *seen.hosts[10:]))
+
+
+def _one_job(seen: Snapshot) -> Snapshot:
+    job = replace(seen.jobs[0], name=ALL, replicas=0)
+    tasks = (
+        replace(task, job=ALL, number=number, replicas=()) for number, task in enumerate(seen.tasks)
+    )
+    return replace(seen, jobs=(job,), tasks=tuple(tasks))
+
+
+def _running(seen: Snapshot) -> Snapshot:
+    return replace(seen, tasks=tuple(replace(task, state=TaskState.RUNNING) for task in seen.tasks))
+
+
+def _resting(seen: Snapshot) -> Snapshot:
+    """Have the lightest host rest, from which copies come otherwise."""
+    lightest = min(seen.hosts, key=lambda host: (host.used_bytes, host.mean_active))
+    return replace(seen, recent=Recent(hosts={lightest.name: NOW}))
+
+
+def _all_resting(seen: Snapshot) -> Snapshot:
+    return replace(seen, recent=Recent(hosts={host.name: NOW for host in seen.hosts}))
+
+
+def _as_it_is(seen: Snapshot) -> Snapshot:
+    return seen
+
+
+Act = Callable[[Snapshot], Advice]
+PLANS: dict[str, tuple[Act, Callable[[Snapshot], Snapshot]]] = {
+    "a round": (_round, _as_it_is),
+    "a round that moves no host": (_still, _as_it_is),
+    "one host": (_host, _as_it_is),
+    "one job": (_job, _as_it_is),
+    "a failed host": (_fail, _as_it_is),
+    "one huge job": (_huge, _one_job),
+    "a round, one huge job that runs": (_huge_round, lambda seen: _running(_one_job(seen))),
+    "a round, all tasks run": (_still, _running),
+    "a round, the lightest host rests": (_round, _resting),
+    "a round, all hosts rest": (_still, _all_resting),
+    "a round, ten drained hosts": (_round, _drained_waiting),
+    "a round, ten drained hosts, all tasks run": (_drained, _running),
+    "a round, ten drained hosts, all others rest": (_drained, _all_resting),
 }
 
 
@@ -126,8 +191,8 @@ def _tasks(jobs: tuple[Job, ...], random: Random) -> list[Task]:
     return found
 
 
-def _measured(name: str, what: str, act: Callable[[Snapshot], Advice], tasks: int) -> list[Row]:
-    whole, tenth = made(tasks), made(tasks // 10)
+def _measured(what: str, act: Act, form: Callable[[Snapshot], Snapshot], tasks: int) -> list[Row]:
+    whole, tenth = form(made(tasks)), form(made(tasks // 10))
     took_s, less_s = _cpu_s(act, whole), _cpu_s(act, tenth)
     return [
         Row(what=what, measured=took_s, unit="s of CPU", limit=MOST_S, baseline=less_s),
@@ -136,7 +201,7 @@ def _measured(name: str, what: str, act: Callable[[Snapshot], Advice], tasks: in
     ]  # fmt: skip
 
 
-def _cpu_s(act: Callable[[Snapshot], Advice], seen: Snapshot) -> float:
+def _cpu_s(act: Act, seen: Snapshot) -> float:
     """Return the CPU of the fastest of some plans."""
     gc.freeze()
     times = []

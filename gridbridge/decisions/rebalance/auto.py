@@ -5,9 +5,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 from gridbridge.decisions.rebalance.board import Board
-from gridbridge.decisions.rebalance.failing import plan_fail
-from gridbridge.decisions.rebalance.hosts import plan_host
-from gridbridge.decisions.rebalance.jobs import is_uneven, plan_job
+from gridbridge.decisions.rebalance.draft import Draft
+from gridbridge.decisions.rebalance.failing import leave
+from gridbridge.decisions.rebalance.hosts import even_host
+from gridbridge.decisions.rebalance.jobs import even_job, is_uneven
 from gridbridge.model.rebalance.moves import Advice, Rejected
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task, TaskState
@@ -24,26 +25,39 @@ def plan(snapshot: Snapshot, rules: Rebalance) -> Advice:
     begins while tasks move. The lightest host is looked at before the heaviest one, and of the jobs
     the one with the largest tasks. What moves nothing says why.
     """
-    tried = list[Advice]()
+    board, tried = Board(snapshot, rules), list[Advice]()
     for host in failed(snapshot):
-        tried.append(plan_fail(snapshot, host.name, rules))
+        tried.append(_left(board, host))
         if tried[-1].moves:
             return gathered(tried)
+        board.renew()
     words = [one.sentence for one in tried]
     words.append(_why_none(snapshot, rules))
     if not words[-1]:
-        board = Board(snapshot, rules)
         even = even_hosts(board)
         if even.moves:
             return gathered([*tried, even])
-        tried.append(even)
-        for job in _jobs(board, rules):
-            tried.append(plan_job(snapshot, job.name, rules, is_asked=False))
-            if tried[-1].moves:
-                return gathered(tried)
+        tried += [even, _even_jobs(board)]
+        if tried[-1].moves:
+            return gathered(tried)
         counted = f"{count(len(_live(board)), 'host')} and {count(len(board.jobs), 'job')}"
         words.append(f"{counted}: nothing is to be moved")
     return replace(gathered(tried), sentence="; ".join(filter(None, words)))
+
+
+def _left(board: Board, host: Host) -> Advice:
+    draft = Draft(board, 0, None)
+    return draft.advice(leave(draft, host))
+
+
+def _even_jobs(board: Board) -> Advice:
+    """Return what repairs the first job of which something can be moved, or evens it out."""
+    draft, words = Draft(board, board.rules.tasks_per_round, board.rules.bytes_per_round), ""
+    for job in _jobs(board, board.rules):
+        words = even_job(draft, job, is_asked=False)
+        if draft.moves:
+            break
+    return draft.advice(words)
 
 
 def even_hosts(board: Board) -> Advice:
@@ -51,7 +65,8 @@ def even_hosts(board: Board) -> Advice:
     hosts = sorted(_live(board), key=lambda host: (board.score(host), host.name))
     tried = list[Advice]()
     for host in dict.fromkeys((*hosts[:1], *hosts[-1:])):
-        tried.append(plan_host(board.snapshot, host.name, board.rules))
+        board.renew()
+        tried.append(even_host(board, host.name))
         if tried[-1].moves:
             break
     return gathered(tried)
@@ -79,20 +94,27 @@ def why_later(snapshot: Snapshot) -> str:
     """
     if moving := sum(task.state is TaskState.MOVING for task in snapshot.tasks):
         return f"{count(moving, 'task is', 'tasks are')} moved already: nothing else is begun"
-    first = next((host for host in failed(snapshot) if _is_awaited(snapshot, host)), None)
-    if first is None:
+    awaited = _awaited(snapshot)
+    if not awaited:
         return ""
+    first = min((host for host in snapshot.hosts if host.name in awaited), key=_turn)
     what = "dead" if first.state is HostState.DEAD else "drained"
     return f"{first.name} is {what}: `gridbridge rebalance fail {first.name}` comes first"
 
 
-def _is_awaited(snapshot: Snapshot, host: Host) -> bool:
-    """Say whether something is to leave a host yet: what runs and what is lost is not."""
-    if host.state not in FIRST:
-        return False
-    here = (task for task in snapshot.tasks if host.name in task.hosts)
-    is_lost = host.state is HostState.DEAD or not host.is_up
-    return any(task.state is TaskState.WAITING and not (is_lost and _lost(task)) for task in here)
+def _awaited(snapshot: Snapshot) -> set[str]:
+    """Return the hosts that something is to leave yet: what runs and what is lost is not."""
+    hosts = {host.name: host for host in snapshot.hosts if host.state in FIRST}
+    lost = {one.name for one in hosts.values() if one.state is HostState.DEAD or not one.is_up}
+    if not hosts:
+        return set()
+    return {
+        name
+        for task in snapshot.tasks
+        if task.state is TaskState.WAITING
+        for name in task.hosts
+        if name in hosts and not (name in lost and _lost(task))
+    }
 
 
 def _lost(task: Task) -> bool:
@@ -107,9 +129,14 @@ def _why_none(snapshot: Snapshot, rules: Rebalance) -> str:
 
 def failed(snapshot: Snapshot) -> list[Host]:
     """Return hosts that copies have to leave and that hold some, in the order of service."""
-    held = {host for task in snapshot.tasks for host in task.hosts}
-    found = (host for host in snapshot.hosts if host.state in SERVED and host.name in held)
-    return sorted(found, key=lambda host: (SERVED.index(host.state), host.name))
+    there = {host.name: host for host in snapshot.hosts if host.state in SERVED}
+    held = {name for task in snapshot.tasks for name in task.hosts} if there else set()
+    found = (host for name, host in there.items() if name in held)
+    return sorted(found, key=_turn)
+
+
+def _turn(host: Host) -> tuple[int, str]:
+    return SERVED.index(host.state), host.name
 
 
 def _live(board: Board) -> list[Host]:

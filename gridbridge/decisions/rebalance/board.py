@@ -8,12 +8,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from operator import attrgetter
 
 from gridbridge.model.rebalance.moves import Move, MoveKind
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task
+from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task, TaskState
 
 EXPONENT = 2.5  # of both loads in the score: the last tenth of a disk counts most
+_KEY = attrgetter("job", "number")
+_NUMBER = attrgetter("number")
 
 
 class Board:
@@ -24,20 +27,39 @@ class Board:
         self.rules = rules
         self.hosts: Mapping[str, Host] = {host.name: host for host in snapshot.hosts}
         self.jobs: Mapping[str, Job] = {job.name: job for job in snapshot.jobs}
+        self.readable = frozenset(
+            host.name for host in snapshot.hosts if host.is_up and host.state != HostState.DEAD
+        )
+        self.moving = sum(task.state is TaskState.MOVING for task in snapshot.tasks)
+        self.waiting = set[str]()  # jobs of which a task waits
         self.of_job = defaultdict[str, list[Task]](list)
         self._at = defaultdict[str, list[Task]](list)
         self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
         for task in snapshot.tasks:
             self.of_job[task.job].append(task)
+            if task.state is TaskState.WAITING:
+                self.waiting.add(task.job)
             counts = self._counts[task.job]
-            for host in dict.fromkeys(task.hosts):
+            for host in _places(task):
                 self._at[host].append(task)
                 counts[host] += 1
+        self._placed = dict[str, dict[str, list[Task]]]()  # by job and host, of jobs asked about
+        self._changes = list[tuple[str, str, int]]()  # of the counts
         self._moved = dict[tuple[str, int], Task]()
         self._gained = defaultdict[str, int](int)
         self._came = defaultdict[str, int](int)  # slots of live copies, whose tasks start there
+        self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
         self._kinds = _by_kind(snapshot.hosts)
+        self._zones = {
+            kind: frozenset(host.zone for host in live if host.zone)
+            for kind, live in self._kinds.items()
+        }
+        self._of_slots = {  # a host for each number of slots
+            kind: {host.slots: host for host in self.live(kind)} for kind in self.kinds
+        }
+        self._by_load = dict[str, list[Host]]()
         self._slots = {kind: sum(host.slots for host in live) for kind, live in self._kinds.items()}
+        self._slots_of_job = dict[tuple[str, str], int]()
         self._mean_disk = {
             kind: sum(map(self.disk, live)) / len(live) for kind, live in self._kinds.items()
         }
@@ -56,12 +78,20 @@ class Board:
 
     def at(self, host: str) -> list[Task]:
         """Return the tasks that had a copy at a host, by job and number."""
-        return sorted(self._at[host], key=_key)
+        return sorted(self._at.get(host, ()), key=_KEY)
 
     def of_job_at(self, job: str, host: str) -> list[Task]:
         """Return a job's tasks with a copy at a host by now, by number."""
-        found = (task for task in self.of_job[job] if host in self.task(task).hosts)
-        return sorted(found, key=_key)
+        if (placed := self._placed.get(job)) is None:
+            placed = self._placed[job] = self._by_host(job)
+        return sorted(placed.get(host, ()), key=_NUMBER)
+
+    def _by_host(self, job: str) -> dict[str, list[Task]]:
+        placed = dict[str, list[Task]]()
+        for task in self.of_job[job]:
+            for host in _places(self.task(task) if self._moved else task):
+                placed.setdefault(host, []).append(task)
+        return placed
 
     def count(self, job: str, host: str) -> int:
         """Return how many copies of a job's tasks are at a host by now."""
@@ -84,11 +114,25 @@ class Board:
         fair = -(-copies * slots // total)
         return fair if job.max_per_host is None else min(fair, job.max_per_host)
 
+    def above(self, job: Job, kind: str) -> Mapping[str, int]:
+        """Return how many copies each live host of a kind has above its share of a job."""
+        counts: Mapping[str, int] = self._counts.get(job.name, {})
+        live = self.live(kind)
+        if job.hosts is not None:
+            return {one.name: counts.get(one.name, 0) - self.share(job, one) for one in live}
+        fair = {slots: self.share(job, one) for slots, one in self._of_slots[kind].items()}
+        return {one.name: counts.get(one.name, 0) - fair[one.slots] for one in live}
+
     def _slots_for(self, job: Job, kind: str) -> int:
         """Return the slots of all live hosts of a kind where a job's tasks may go."""
         if job.hosts is None:
             return self._slots.get(kind, 0)
-        return sum(one.slots for one in self.live(kind) if one.name in job.hosts)
+        key = job.name, kind
+        if key not in self._slots_of_job:
+            self._slots_of_job[key] = sum(
+                one.slots for one in self.live(kind) if one.name in job.hosts
+            )
+        return self._slots_of_job[key]
 
     def free(self, host: Host) -> int:
         """Return how many bytes a host could still take; half of it just after a replica."""
@@ -112,6 +156,17 @@ class Board:
         active: float = host.mean_active**EXPONENT
         both = rules.active_weight * active + rules.disk_weight * full
         return max(both, (rules.active_weight + rules.disk_weight) * full)
+
+    def by_load(self, kind: str) -> list[Host]:
+        """Return the live hosts of a kind as they are by now, those with the lowest load first."""
+        if kind not in self._by_load:
+            order = sorted(self.live(kind), key=lambda host: (self.score(host), host.name))
+            self._by_load[kind] = order
+        return self._by_load[kind]
+
+    def zones(self, kind: str) -> frozenset[str]:
+        """Return the zones of the live hosts of a kind."""
+        return self._zones.get(kind, frozenset())
 
     def mean_disk(self, kind: str) -> float:
         """Return the mean of the disks as they were at the beginning."""
@@ -153,18 +208,36 @@ class Board:
         self._moved[now.key] = moved(now, move)
         left = set(now.hosts) - set(self._moved[now.key].hosts)
         came = set(self._moved[now.key].hosts) - set(now.hosts)
+        self._by_load.clear()
         for host in left:
-            self._counts[now.job][host] -= 1
+            self._place(task, host, -1)
             self._gained[host] -= now.size_bytes
         for host in came:
-            self._counts[now.job][host] += 1
+            self._place(task, host, 1)
             self._gained[host] += now.size_bytes
 
     def forget(self, task: Task, host: str) -> None:
         """Take a replica that was lost with its host out of a task."""
         now = self.task(task)
         self._moved[now.key] = replace(now, replicas=_without(now.replicas, host))
-        self._counts[now.job][host] -= 1
+        self._place(task, host, -1)
+
+    def renew(self) -> None:
+        """Put everything back to where it was at the beginning."""
+        for job, host, by in self._changes:
+            self._counts[job][host] -= by
+        for known in (self._changes, self._placed, self._moved, self._gained, self._came):
+            known.clear()
+        self._by_load.clear()
+
+    def _place(self, task: Task, host: str, by: int) -> None:
+        """Count a copy that came to a host, or left it."""
+        self._counts[task.job][host] += by
+        self._changes.append((task.job, host, by))
+        if (placed := self._placed.get(task.job)) is None:
+            return
+        others = [one for one in placed.get(host, ()) if one.number != task.number]
+        placed[host] = [*others, task] if host in self.task(task).hosts else others
 
     def _is_above(self, one: float, mean: float) -> bool:
         return one > mean * self.rules.extreme_ratio
@@ -189,6 +262,13 @@ def moved(task: Task, move: Move) -> Task:
     return replace(task, replicas=(*task.replicas, move.target))
 
 
+def _places(task: Task) -> Iterable[str]:
+    """Return the hosts of a task, each once."""
+    if task.live and not task.replicas:
+        return (task.live,)
+    return dict.fromkeys(task.hosts)
+
+
 def _without(hosts: tuple[str, ...], one: str) -> tuple[str, ...]:
     """Take a host out of a list once: the last time that it is in it."""
     if one not in hosts:
@@ -207,7 +287,3 @@ def _by_kind(hosts: Iterable[Host]) -> Mapping[str, tuple[Host, ...]]:
 
 def _name(host: Host) -> str:
     return host.name
-
-
-def _key(task: Task) -> tuple[str, int]:
-    return task.key

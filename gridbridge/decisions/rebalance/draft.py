@@ -1,12 +1,16 @@
 """How much one round may still move."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from gridbridge.decisions.rebalance.board import Board
+from gridbridge.decisions.rebalance.refusing import host_reason, task_reason
 from gridbridge.model.rebalance.moves import Advice, Move, MoveKind, Rejected
-from gridbridge.model.rebalance.snapshot import Task
+from gridbridge.model.rebalance.snapshot import Host, Job, Task, TaskState
 from gridbridge.model.report import count
+
+MOST_LISTED = 10_000  # refusals in one advice: a round looks at a million tasks
+UNLISTED = "not all that was refused is listed"
 
 
 class Draft:
@@ -18,6 +22,10 @@ class Draft:
         self._bytes_left = most_bytes  # None: they don't count
         self._moves = list[Move]()
         self._rejected = dict[tuple[str, int, str], Rejected]()
+        self._is_cut = False
+        self._fixed = dict[tuple[str, str], list[Task]]()
+        self._told = dict[str, str]()
+        self._takers = dict[str, list[Host]]()
         self._taken = Counter[tuple[str, str]]()
         self._given = Counter[tuple[str, str]]()
         self._keys = set[tuple[str, int]]()
@@ -52,26 +60,81 @@ class Draft:
         """Say whether a task is moved in this round; empty when not."""
         return "it is moved already" if task.key in self._keys else ""
 
-    def crowd_reason(self, task: Task, source: str, target: str) -> str:
-        """Say whether enough of a job leaves a host, or goes to one, in this round."""
+    def taken_reason(self, job: Job, source: str) -> str:
+        """Say whether enough of a job leaves a host in this round."""
         most = self.board.rules.tasks_per_host
-        if self._taken[task.job, source] >= most:
-            leave = count(most, "of the job's copies leaves", "of the job's copies leave")
-            return f"{leave} {source} already"
-        if self._given[task.job, target] >= most:
-            go = count(most, "of the job's copies goes", "of the job's copies go")
-            return f"{go} to {target} already"
-        return ""
+        is_enough = self._taken[job.name, source] >= most
+        leave = count(most, "of the job's copies leaves", "of the job's copies leave")
+        return f"{leave} {source} already" if is_enough else ""
+
+    def given_reason(self, job: Job, target: str) -> str:
+        """Say whether enough of a job goes to a host in this round."""
+        most = self.board.rules.tasks_per_host
+        is_enough = self._given[job.name, target] >= most
+        go = count(most, "of the job's copies goes", "of the job's copies go")
+        return f"{go} to {target} already" if is_enough else ""
 
     def refuse(self, task: Task, target: str, reason: str) -> None:
-        """Note why a move is not advised; the first reason of each counts."""
+        """Note why a move is not advised; the first reason of each counts, of many the first."""
+        if not self.is_listing:
+            return
         rejected = Rejected(job=task.job, number=task.number, target=target, reason=reason)
         self._rejected.setdefault((*task.key, target), rejected)
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether more of what is refused is listed."""
+        self._is_cut = len(self._rejected) >= MOST_LISTED
+        return not self._is_cut
+
+    def host_reason(self, host: Host) -> str:
+        """Say why a host takes no copy at all; it is found once, until something is moved."""
+        if host.name not in self._told:
+            self._told[host.name] = host_reason(self.board, host)
+        return self._told[host.name]
+
+    def takers(self, task: Task, kind: str) -> list[Host]:
+        """Return the live hosts of a kind that take copies; a first task is refused by the others.
+
+        They are the same until something is moved.
+        """
+        if kind not in self._takers:
+            live = self.board.live(kind)
+            self._takers[kind] = [host for host in live if not self.host_reason(host)]
+            for host in live:
+                if reason := self.host_reason(host):
+                    self.refuse(task, host.name, reason)
+        return self._takers[kind]
+
+    def movable(self, job: Job, host: str, *, is_asked: bool) -> Iterator[Task]:
+        """Give a job's copies at a host, by number; note why others don't move.
+
+        Of a host from which none went anywhere they are the same until something is moved.
+        """
+        if (known := self._fixed.get((job.name, host))) is not None:
+            yield from known
+            return
+        if not self.is_listing and job.name not in self.board.waiting:
+            return
+        found = []
+        for task in self.board.of_job_at(job.name, host):
+            if not self.is_listing and task.state is not TaskState.WAITING:
+                continue
+            reason = task_reason(self.board, task, is_asked=is_asked) or self.limit_reason(task)
+            if reason:
+                self.refuse(task, "", reason)
+            else:
+                found.append(task)
+                yield task
+        self._fixed[job.name, host] = found
 
     def add(self, kind: MoveKind, task: Task, source: str, target: str = "") -> None:
         """Advise a move, and take it as done."""
         move = Move(kind=kind, job=task.job, number=task.number, source=source, target=target)
         self.board.take(move, task)
+        self._told.clear()
+        self._takers.clear()
+        self._fixed.clear()
         self._moves.append(move)
         self._keys.add(task.key)
         if kind == MoveKind.DELETE:
@@ -85,7 +148,8 @@ class Draft:
         """Return it; what was moved after all is not among what was refused."""
         moved = {(move.job, move.number, move.target) for move in self._moves}
         rejected = (one for key, one in self._rejected.items() if key not in moved)
-        return Advice(moves=self.moves, rejected=tuple(rejected), sentence=sentence)
+        said = "; ".join(filter(None, (sentence, UNLISTED))) if self._is_cut else sentence
+        return Advice(moves=self.moves, rejected=tuple(rejected), sentence=said)
 
 
 def in_turn(draft: Draft, tasks: Iterable[Task], advise: Callable[[Task], object]) -> None:

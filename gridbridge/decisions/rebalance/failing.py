@@ -9,7 +9,6 @@ from gridbridge.decisions.rebalance.placing import candidates, place
 from gridbridge.decisions.rebalance.refusing import (
     copy_reason,
     gigabytes,
-    host_reason,
     task_reason,
     waiting_reason,
 )
@@ -37,7 +36,7 @@ def leave(draft: Draft, host: Host) -> str:
     board = draft.board
     is_full = host.state == HostState.DISK_FULL and host.is_up
     rules = board.rules
-    under_way = sum(task.state == TaskState.MOVING for task in board.snapshot.tasks)
+    under_way = board.moving
     draft.allow((rules.moves_from_full if is_full else rules.moves_from_failed) - under_way)
     is_lost = host.state == HostState.DEAD or not host.is_up
     if why := _why_not(board, host, is_lost=is_lost, is_full=is_full):
@@ -174,12 +173,10 @@ def _off(draft: Draft, job: Job, task: Task, host: Host) -> None:
     """Advise that a copy goes to the best place for it; a replica elsewhere may become live."""
     if draft.is_over:
         return
-    for target in candidates(draft.board, job, task):
+    for target in candidates(draft, job, task):
         if target.name == host.name:
             continue
-        reason = host_reason(draft.board, target) or copy_reason(
-            draft.board, task, host.name, target
-        )
+        reason = copy_reason(draft.board, task, host.name, target)
         if not reason:
             draft.add(kind_of(draft.board.task(task), host.name), task, host.name, target.name)
             return

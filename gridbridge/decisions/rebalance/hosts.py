@@ -17,7 +17,7 @@ from gridbridge.decisions.rebalance.refusing import (
     share_reason,
     task_reason,
 )
-from gridbridge.decisions.rebalance.spreading import pull_one, push_one
+from gridbridge.decisions.rebalance.spreading import Spread
 from gridbridge.model.rebalance.moves import Advice, MoveKind
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task
@@ -25,8 +25,12 @@ from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, 
 
 def plan_host(snapshot: Snapshot, name: str, rules: Rebalance) -> Advice:
     """Return the moves that even a host out; the host has to be in the snapshot."""
-    board = Board(snapshot, rules)
-    host = board.hosts[name]
+    return even_host(Board(snapshot, rules), name)
+
+
+def even_host(board: Board, name: str) -> Advice:
+    """Return them, of a board on which nothing was moved."""
+    host, rules = board.hosts[name], board.rules
     draft = Draft(board, rules.tasks_per_round, rules.bytes_per_round)
     if why := _why_none(host):
         return draft.advice(f"{name} {why}: nothing is moved")
@@ -52,18 +56,22 @@ def even_out(draft: Draft, host: Host, job: Job) -> None:
     board = draft.board
     share = board.share(job, host)
     while not draft.is_over and board.count(job.name, host.name) > share:
-        if not push_one(draft, job, host):
+        if not _spread(draft, job, host).push(host):
             return
     while not draft.is_over and board.count(job.name, host.name) < share - 1:
-        if not pull_one(draft, job, host):
+        if not _spread(draft, job, host).pull(host):
             return
     count = board.count(job.name, host.name)
     if draft.is_over:
         return
     if board.is_busy(host) and count == share:
-        push_one(draft, job, host, is_extra=True)
+        _spread(draft, job, host).push(host, is_extra=True)
     elif board.is_quiet(host) and count == share - 1:
-        pull_one(draft, job, host, is_extra=True)
+        _spread(draft, job, host).pull(host, is_extra=True)
+
+
+def _spread(draft: Draft, job: Job, host: Host) -> Spread:
+    return Spread(draft, job, host.kind, is_asked=False)
 
 
 def _why_none(host: Host) -> str:
@@ -167,7 +175,7 @@ def _disk_reason(draft: Draft, task: Task, source: Host, target: Host) -> str:
     reason = (
         draft.limit_reason(task)
         or copy_reason(board, task, source.name, target)
-        or share_reason(board, task, target)
+        or share_reason(board, board.jobs[task.job], target)
     )
     is_worse = board.disk(target, task.size_bytes) >= board.disk(source)
     if not reason and is_worse and source.state != HostState.DRAIN:

@@ -6,7 +6,8 @@ By Hydra's document "Spawn Balancing", "Job Rebalancing".
 from gridbridge.decisions.rebalance.board import Board
 from gridbridge.decisions.rebalance.draft import Draft, told
 from gridbridge.decisions.rebalance.placing import is_readable, place
-from gridbridge.decisions.rebalance.spreading import pull_one, push_one, ranked
+from gridbridge.decisions.rebalance.refusing import waiting_reason
+from gridbridge.decisions.rebalance.spreading import Spread
 from gridbridge.model.rebalance.moves import Advice, MoveKind
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import Host, Job, Snapshot, Task, TaskState
@@ -19,20 +20,37 @@ def plan_job(snapshot: Snapshot, name: str, rules: Rebalance, *, is_asked: bool 
     Who names a job asks for it: its owner's wish that it stay counts in other rounds alone.
     """
     board = Board(snapshot, rules)
-    job = board.jobs[name]
     draft = Draft(board, rules.tasks_per_round, rules.bytes_per_round)
+    return draft.advice(even_job(draft, board.jobs[name], is_asked=is_asked))
+
+
+def even_job(draft: Draft, job: Job, *, is_asked: bool) -> str:
+    """Advise what repairs a job, or else evens it out, and say it."""
     wrong = repair(draft, job)
     lack = count(wrong, "of its tasks lacks copies, or has", "of its tasks lack copies, or have")
     left = f"{lack} wrong ones, still" if wrong else ""
     if draft.moves:
-        words = (f"job {name} is repaired first: {told(draft.moves, '')}", left)
-        return draft.advice("; ".join(filter(None, words)))
+        words = (f"job {job.name} is repaired first: {told(draft.moves, '')}", left)
+        return "; ".join(filter(None, words))
     if wrong:
-        return draft.advice(f"job {name} is not whole, and is not spread: {left}")
-    for kind in sorted({host.kind for host in snapshot.hosts}):
+        return f"job {job.name} is not whole, and is not spread: {left}"
+    if is_uneven(draft.board, job) and not _waits(draft, job):
+        return f"job {job.name} has all its replicas: nothing can be moved"
+    for kind in draft.board.kinds:
         while not draft.is_over and _spread_one(draft, job, kind, is_asked=is_asked):
             pass
-    return draft.advice(f"job {name} has all its replicas: {told(draft.moves, _even(board, job))}")
+    return f"job {job.name} has all its replicas: {told(draft.moves, _even(draft.board, job))}"
+
+
+def _waits(draft: Draft, job: Job) -> bool:
+    """Say whether a task of a job waits; note what they do where none does."""
+    if job.name in draft.board.waiting:
+        return True
+    for task in draft.board.of_job[job.name]:
+        if not draft.is_listing:
+            break
+        draft.refuse(task, "", waiting_reason(task))
+    return False
 
 
 def repair(draft: Draft, job: Job) -> int:
@@ -41,15 +59,29 @@ def repair(draft: Draft, job: Job) -> int:
     How large they are does not matter: what is missing is missing. Return how many tasks are not
     whole even so.
     """
-    tasks = sorted(draft.board.of_job[job.name], key=lambda task: task.number)
-    tasks = [task for task in tasks if not draft.again_reason(task)]
-    for task in tasks:
+    board = draft.board
+    tasks = [task for task in board.of_job[job.name] if not _needs_nothing(board, job, task)]
+    wanted = sorted(tasks, key=lambda task: task.number)
+    wanted = [task for task in wanted if not draft.again_reason(task)]
+    for task in wanted:
+        if draft.is_over:
+            break
         _make_live(draft, job, task)
         _drop_wrong(draft, job, task)
-    for task in tasks:
+    for task in wanted:
+        if draft.is_over:
+            break
         _add_missing(draft, job, task)
         _drop_spoilt(draft, job, task)
-    return sum(not _is_whole(draft.board, job, task) for task in draft.board.of_job[job.name])
+    return sum(not _is_whole(board, job, task) for task in tasks)
+
+
+def _needs_nothing(board: Board, job: Job, task: Task) -> bool:
+    """Say whether a task had all that it is to have at the beginning, as most have."""
+    others, known = task.replicas, board.readable
+    if len(others) != job.replicas or task.spoilt or task.live not in known:
+        return False
+    return not others or (known.issuperset(others) and len({task.live, *others}) == 1 + len(others))
 
 
 def _is_whole(board: Board, job: Job, task: Task) -> bool:
@@ -63,11 +95,9 @@ def _is_whole(board: Board, job: Job, task: Task) -> bool:
 
 def is_uneven(board: Board, job: Job) -> bool:
     """Say whether a host is outside of the fair portion, by which a job is rebalanced unasked."""
-    for kind in {host.kind for host in board.snapshot.hosts}:
-        for host in board.live(kind):
-            above = board.count(job.name, host.name) - board.share(job, host)
-            if above > 0 or above < -1:
-                return True
+    for kind in board.kinds:
+        if any(above > 0 or above < -1 for above in board.above(job, kind).values()):
+            return True
     return False
 
 
@@ -136,16 +166,17 @@ def _drop_spoilt(draft: Draft, job: Job, task: Task) -> None:
 
 def _spread_one(draft: Draft, job: Job, kind: str, *, is_asked: bool) -> bool:
     """Advise one move that makes a job's spread fairer: the first step that finds one."""
-    board = draft.board
-    order = ranked(board, job, kind)
-    above = {host.name: board.count(job.name, host.name) - board.share(job, host) for host in order}
-    many = [host for host in reversed(order) if above[host.name] > 0]
-    few = [host for host in order if above[host.name] < -1]
-    loaded = [host for host in reversed(order) if above[host.name] == 0 and _is_loaded(board, host)]
+    spread = Spread(draft, job, kind, is_asked=is_asked)
+    above = spread.above
+    most_first = [*reversed(spread.order)]
+    many = [host for host in most_first if above[host.name] > 0]
+    few = [host for host in spread.order if above[host.name] < -1]
+    fair = (host for host in most_first if above[host.name] == 0)
+    loaded = [host for host in fair if _is_loaded(draft.board, host)]
     return (
-        any(push_one(draft, job, host, is_asked=is_asked) for host in many)
-        or any(pull_one(draft, job, host, is_asked=is_asked) for host in few)
-        or any(push_one(draft, job, host, is_extra=True, is_asked=is_asked) for host in loaded)
+        any(map(spread.push, many))
+        or any(map(spread.pull, few))
+        or any(spread.push(host, is_extra=True) for host in loaded)
     )
 
 

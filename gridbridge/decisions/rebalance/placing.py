@@ -1,8 +1,7 @@
 """Where a new copy goes: the lightest host in the farthest zone that takes it."""
 
-from gridbridge.decisions.rebalance.board import Board
 from gridbridge.decisions.rebalance.draft import Draft
-from gridbridge.decisions.rebalance.refusing import copy_reason, host_reason
+from gridbridge.decisions.rebalance.refusing import copy_reason
 from gridbridge.model.rebalance.moves import MoveKind
 from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Task
 
@@ -18,8 +17,8 @@ def place(
     if not source and not task.has_original:
         draft.refuse(task, "", "no copy of it can be read")
         return False
-    for target in candidates(board, job, task):
-        reason = host_reason(board, target) or copy_reason(board, task, "", target)
+    for target in candidates(draft, job, task):
+        reason = copy_reason(board, task, "", target)
         if not reason:
             draft.add(kind, task, source, target.name)
             return True
@@ -27,13 +26,13 @@ def place(
     return False
 
 
-def candidates(board: Board, job: Job, task: Task) -> list[Host]:
-    """Return the live hosts of a task's kind, the best place of another copy first.
+def candidates(draft: Draft, job: Job, task: Task) -> list[Host]:
+    """Return the hosts of a task's kind that take copies, the best place of another one first.
 
     Each copy of the same job makes a host as much heavier as sibling_weight says. Where a copy is
     not whole it is mended first.
     """
-    now = board.task(task)
+    board, now = draft.board, draft.board.task(task)
     held = {board.hosts[host].zone for host in now.hosts if host in board.hosts}
     kinds = {board.hosts[host].kind for host in now.hosts if host in board.hosts}
     if not kinds and task.has_original:
@@ -44,7 +43,7 @@ def candidates(board: Board, job: Job, task: Task) -> list[Host]:
         load = board.score(host) + board.rules.sibling_weight * siblings
         return host.name not in now.spoilt, host.zone in held, load, host.name
 
-    return sorted((host for kind in kinds for host in board.live(kind)), key=rank)
+    return sorted((host for kind in kinds for host in draft.takers(task, kind)), key=rank)
 
 
 def is_readable(host: Host) -> bool:

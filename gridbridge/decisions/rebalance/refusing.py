@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from gridbridge.decisions.rebalance.board import Board
-from gridbridge.model.rebalance.snapshot import Host, HostState, Stays, Task, TaskState
+from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Stays, Task, TaskState
 
 STATES = {
     HostState.DISABLED: "gets nothing new",
@@ -56,10 +56,10 @@ def copy_reason(board: Board, task: Task, source: str, target: Host) -> str:
     return next(_of_copy(board, task, source, target), "")
 
 
-def share_reason(board: Board, task: Task, target: Host) -> str:
+def share_reason(board: Board, job: Job, target: Host) -> str:
     """Say whether a host has its share of a job already."""
-    most = board.share(board.jobs[task.job], target)
-    if board.count(task.job, target.name) < most:
+    most = board.share(job, target)
+    if board.count(job.name, target.name) < most:
         return ""
     return f"{target.name} has its share of the job, {most}"
 
@@ -107,7 +107,7 @@ def _of_copy(board: Board, task: Task, source: str, target: Host) -> Iterator[st
 
 def _is_spread(board: Board, task: Task, source: str, target: Host) -> bool:
     """Say whether copies stay in different zones, or in all that there are."""
-    zones = {host.zone for host in board.live(target.kind) if host.zone}
+    zones = board.zones(target.kind)
     if len(zones) < 2:
         return True
     others = [board.hosts[one].zone for one in task.hosts if one != source and one in board.hosts]

@@ -4,89 +4,124 @@ from collections.abc import Iterator
 
 from gridbridge.decisions.rebalance.board import Board
 from gridbridge.decisions.rebalance.draft import Draft, kind_of
-from gridbridge.decisions.rebalance.refusing import (
-    copy_reason,
-    host_reason,
-    share_reason,
-    task_reason,
-)
+from gridbridge.decisions.rebalance.refusing import copy_reason, share_reason
 from gridbridge.model.rebalance.snapshot import Host, Job, Task
 
 
-def push_one(
-    draft: Draft, job: Job, source: Host, *, is_extra: bool = False, is_asked: bool = False
-) -> bool:
-    """Advise a move of one copy off a host, onto the one that has the fewest and takes it.
+class Spread:
+    """The hosts of a kind, by how much they have of a job, until a copy of it is moved."""
 
-    What a host gives only because it is busy, no busy host gets: it would give it back.
-    """
-    board = draft.board
-    targets = [host for host in ranked(board, job, source.kind) if host.name != source.name]
-    targets = [host for host in targets if not (is_extra and board.is_busy(host))]
-    for task in _movable(draft, job, source, is_asked=is_asked):
-        if any(_goes(draft, task, source, target) for target in targets):
-            return True
-    return False
+    def __init__(self, draft: Draft, job: Job, kind: str, *, is_asked: bool) -> None:
+        board, above = draft.board, draft.board.above(job, kind)
+        self.above = above
+        # those that lack most of the job first, then by their load
+        self.order = sorted(board.by_load(kind), key=lambda host: above[host.name])
+        self._draft, self._job, self._is_asked = draft, job, is_asked
+        self._givers = [host for host in reversed(self.order) if above[host.name] >= 0]
+        self._takers: list[Host] | None = None  # known once a copy could move
+        self._reasons: dict[str, str] = {}  # why each host takes none; empty where it does
+        self._is_told = False
 
+    def push(self, source: Host, *, is_extra: bool = False) -> bool:
+        """Advise a move of one copy off a host, onto the one that has the fewest and takes it.
 
-def pull_one(
-    draft: Draft, job: Job, target: Host, *, is_extra: bool = False, is_asked: bool = False
-) -> bool:
-    """Advise a move of one copy onto a host, from the one that has the most.
+        What a host gives only because it is busy, no busy host gets: it would give it back.
+        """
+        targets: list[Host] | None = None
+        reason = self._draft.taken_reason(self._job, source.name)
+        for task in self._movable(source):
+            if reason:
+                self._draft.refuse(task, "", reason)
+                return False
+            if targets is None:
+                targets = [host for host in self._taking() if host.name != source.name]
+                targets = [one for one in targets if not (is_extra and self._is_busy(one))]
+            for target in targets:
+                if _goes(self._draft, task, source, target):
+                    self._tell(task, target.name)
+                    return True
+            self._tell(task)
+            if not targets:
+                return False
+        return False
 
-    No host gives one that has less than its share, and none that is quiet gives to a host that
-    gets one only because it is quiet, too.
-    """
-    board = draft.board
-    for source in reversed(ranked(board, job, target.kind)):
-        if board.count(job.name, source.name) < board.share(job, source):
-            return False
-        if source.name == target.name or (is_extra and board.is_quiet(source)):
-            continue
-        movable = _movable(draft, job, source, is_asked=is_asked)
-        if any(_goes(draft, task, source, target) for task in movable):
-            return True
-    return False
+    def pull(self, target: Host, *, is_extra: bool = False) -> bool:
+        """Advise a move of one copy onto a host, from the one that has the most.
 
+        No host gives one that has less than its share, and none that is quiet gives to a host that
+        gets one only because it is quiet, too.
+        """
+        draft, job, empty = self._draft, self._job, set[str]()
+        reason = _target_reason(draft, job, target)
+        for source in self._givers:
+            if source.name == target.name or (is_extra and draft.board.is_quiet(source)):
+                continue
+            task = None
+            taken = draft.taken_reason(job, source.name)
+            for task in self._movable(source):
+                if reason:
+                    draft.refuse(task, target.name, reason)
+                    return False
+                if taken:
+                    draft.refuse(task, "", taken)
+                    break
+                if _goes(draft, task, source, target):
+                    return True
+            if task is None:
+                empty.add(source.name)
+        self._givers = [host for host in self._givers if host.name not in empty]
+        return False
 
-def ranked(board: Board, job: Job, kind: str) -> list[Host]:
-    """Return the live hosts of a kind, those that lack most of a job first, then by their load."""
+    def _movable(self, host: Host) -> Iterator[Task]:
+        return self._draft.movable(self._job, host.name, is_asked=self._is_asked)
 
-    def rank(host: Host) -> tuple[int, float, str]:
-        above = board.count(job.name, host.name) - board.share(job, host)
-        return above, board.score(host), host.name
+    def _is_busy(self, host: Host) -> bool:
+        return self._draft.board.is_busy(host)
 
-    return sorted(board.live(kind), key=rank)
+    def _taking(self) -> list[Host]:
+        """Return the hosts that may take a copy, whichever it is."""
+        if self._takers is None:
+            why = {one.name: _target_reason(self._draft, self._job, one) for one in self.order}
+            self._takers = [host for host in self.order if not why[host.name]]
+            self._reasons = why
+        return self._takers
 
-
-def _movable(draft: Draft, job: Job, source: Host, *, is_asked: bool) -> Iterator[Task]:
-    """Give the job's copies at a host, by number; note why others don't move."""
-    for task in draft.board.of_job_at(job.name, source.name):
-        if reason := task_reason(draft.board, task, is_asked=is_asked):
-            draft.refuse(task, "", reason)
-        else:
-            yield task
+    def _tell(self, task: Task, until: str = "") -> None:
+        """Have the first copy refused by each host that takes none, up to the one where it goes."""
+        for name, reason in self._reasons.items() if not self._is_told else ():
+            if name == until:
+                break
+            if reason and name not in task.hosts:
+                self._draft.refuse(task, name, reason)
+        self._is_told = True
 
 
 def _goes(draft: Draft, task: Task, source: Host, target: Host) -> bool:
-    if reason := _reason(draft, task, source, target):
+    board = draft.board
+    copy = copy_reason(board, task, source.name, target)
+    if reason := copy or _extreme_reason(board, task, source, target):
         draft.refuse(task, target.name, reason)
         return False
-    draft.add(kind_of(draft.board.task(task), source.name), task, source.name, target.name)
+    draft.add(kind_of(board.task(task), source.name), task, source.name, target.name)
     return True
 
 
-def _reason(draft: Draft, task: Task, source: Host, target: Host) -> str:
+def _target_reason(draft: Draft, job: Job, target: Host) -> str:
+    """Say why a host takes no copy of a job, whichever it is."""
     board = draft.board
     return (
-        draft.limit_reason(task)
-        or draft.crowd_reason(task, source.name, target.name)
-        or host_reason(board, target)
-        or copy_reason(board, task, source.name, target)
-        or share_reason(board, task, target)
+        draft.host_reason(target)
+        or draft.given_reason(job, target.name)
+        or share_reason(board, job, target)
         or _busy_reason(board, target)
-        or _extreme_reason(board, task, source, target)
+        or _full_reason(board, target)
     )
+
+
+def _full_reason(board: Board, target: Host) -> str:
+    if board.is_disk_heavy(target):
+        return f"the disk of {target.name} is far fuller than the mean"
+    return ""
 
 
 def _busy_reason(board: Board, target: Host) -> str:
@@ -103,8 +138,6 @@ def _extreme_reason(board: Board, task: Task, source: Host, target: Host) -> str
     """Say whether a move would make disks uneven, which the next round had to undo."""
     if board.is_disk_heavy(target, task.size_bytes) and task.size_bytes:
         return f"the disk of {target.name} would be far fuller than the mean"
-    if board.is_disk_heavy(target):
-        return f"the disk of {target.name} is far fuller than the mean"
     is_light = board.is_disk_light(source, -task.size_bytes) and task.size_bytes
     if is_light and not board.is_disk_light(source):
         return f"the disk of {source.name} would be far emptier than the mean"
