@@ -5,7 +5,18 @@ Tasks that were never tried are ranges, so that a million of them is one row.
 
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Table, bindparam, delete, false, select
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    Index,
+    Table,
+    bindparam,
+    delete,
+    false,
+    select,
+)
 
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.state.database.columns import COUNTED, METADATA, Json, Moment, Words
@@ -96,9 +107,15 @@ ATTEMPTS = Table(
 PLACE = ("campaign", "array", "place")  # the key of what is noted about attempts
 
 
-def delete_places(database: Database, table: Table, places: Iterable[Mapping[str, object]]) -> None:
-    """Delete a table's rows about attempts at some places."""
-    of_place = delete(table).where(*(table.c[name] == bindparam(f"of_{name}") for name in PLACE))
+def delete_places(
+    database: Database,
+    table: Table,
+    places: Iterable[Mapping[str, object]],
+    *also: ColumnElement[bool],
+) -> None:
+    """Delete a table's rows about attempts at some places, those of which more holds as well."""
+    of = (table.c[name] == bindparam(f"of_{name}") for name in PLACE)
+    of_place = delete(table).where(*of, *also)
     rows = [{f"of_{name}": one[name] for name in PLACE} for one in places]
     database.execute_each(of_place, rows)
 

@@ -4,7 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult, Engine, Executable, RowMapping, Table
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Engine,
+    Executable,
+    RowMapping,
+    Table,
+    not_,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from gridbridge.errors import StateError
@@ -85,14 +94,18 @@ class Database:
         for at in range(0, len(rows), PORTION):
             self.execute(change, rows[at : at + PORTION])
 
-    def upsert(self, table: Table) -> Executable:
-        """Return the statement that adds a row to a table, or replaces the one with its key."""
+    def upsert(self, table: Table, unless: ColumnElement[bool] | None = None) -> Executable:
+        """Return the statement that adds a row to a table, or replaces the one with its key.
+
+        A row of which `unless` holds already stays as it is.
+        """
         is_sqlite = self._engine.dialect.name == "sqlite"
         adding = (sqlite.insert if is_sqlite else postgresql.insert)(table)
         key = [column.name for column in table.primary_key]
         names = (column.name for column in table.c)
         changed = {name: adding.excluded[name] for name in names if name not in key}
-        return adding.on_conflict_do_update(index_elements=key, set_=changed)
+        where = None if unless is None else not_(unless)
+        return adding.on_conflict_do_update(index_elements=key, set_=changed, where=where)
 
     @contextmanager
     def _begun(self) -> Iterator[Connection]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Column, Table, func, select
+from sqlalchemy import BigInteger, Column, Table, func, not_, select, true
 
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.making_way.contest import Request, Tried, Way
@@ -29,6 +29,7 @@ WAYS = Table(
     Column("lacked", Words, nullable=False),
     Column("at", Moment, nullable=False, index=True),
 )
+_UNWANTED = MARKS.c.wiped_for == WipedFor.UNWANTED
 Marked = Mapping[tuple[int, int], Mapping[int, Mark]]  # of campaigns' arrays, by places
 
 
@@ -47,9 +48,14 @@ class Marks:
         return found
 
     def put(self, wipe: Wipe) -> None:
-        """Mark tasks; one that was marked before gets the new mark."""
+        """Mark tasks; one that was marked before gets the new mark.
+
+        But what its owner wants no more stays so, and a task is only to be moved if nothing else
+        is meant for it: whoever looked before that knew nothing of it.
+        """
         rows = [key | {"wiped_for": wipe.wiped_for} for key in _keys(wipe)]
-        self._database.execute_each(self._database.upsert(MARKS), rows)
+        unless = true() if wipe.wiped_for is WipedFor.MOVED else _UNWANTED
+        self._database.execute_each(self._database.upsert(MARKS, unless), rows)
 
     def cancel(self, campaign: int, task: int) -> int:
         """Mark the attempts of a task whose ends are not known; return how many they are."""
@@ -62,8 +68,8 @@ class Marks:
         return len(rows)
 
     def remove(self, wipe: Wipe) -> None:
-        """Take marks off: these tasks are not deleted any more."""
-        delete_places(self._database, MARKS, _keys(wipe))
+        """Take marks off: these tasks are not deleted any more, unless their owner wants that."""
+        delete_places(self._database, MARKS, _keys(wipe), not_(_UNWANTED))
 
     def tidy(self) -> None:
         """Forget the marks of attempts that have ended."""

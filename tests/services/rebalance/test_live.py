@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.task import Moved
-from gridbridge.model.campaigns.wiping import WipedFor
+from gridbridge.model.campaigns.wiping import Wipe, WipedFor
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import Cause, Desired, Message, Phase
 from gridbridge.model.message import Outcome as HowItEnds
@@ -173,6 +173,48 @@ def test_a_task_that_starts_between_plan_and_act_is_left_alone(site: Site) -> No
 
     assert site.marked() == [2, 3, 4]
     assert [one.reason for one in checked.dropped] == ["it is running"]
+
+
+def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The round has read the marks of its second look by then."""
+
+    def names() -> frozenset[str]:
+        database = site.database()
+        if site.asked == 2:
+            Marks(database).cancel(1, 0)
+        database.close()
+        return frozenset()
+
+    monkeypatch.setattr(looking.drains, "names", names)
+
+    _, checked = site.rebalance()
+    database = site.database()
+    found = Marks(database).all()[1, 1]
+    database.close()
+
+    assert len(checked.moves) == 4
+    assert found[1].wiped_for is WipedFor.UNWANTED
+    assert {found[place].wiped_for for place in (2, 3, 4)} == {WipedFor.MOVED}
+
+
+@pytest.mark.parametrize("why", [WipedFor.MOVED, WipedFor.OVERFLOW])
+def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(
+    site: Site, why: WipedFor
+) -> None:
+    wipe = Wipe(campaign=1, array=1, cluster="beta", wiped_for=why, places=(range(1, 3),))
+    database = site.database()
+    marks = Marks(database)
+    marks.cancel(1, 0)
+    marks.put(wipe)
+    put = marks.all()[1, 1]
+    marks.remove(wipe)
+    left = marks.all()[1, 1]
+    database.close()
+
+    assert [put[place].wiped_for for place in (1, 2)] == [WipedFor.UNWANTED, why]
+    assert [*left] == [1]
 
 
 def test_what_is_marked_is_on_its_way(site: Site) -> None:
