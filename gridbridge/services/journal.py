@@ -5,12 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from gridbridge.errors import GridbridgeError
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 
 KEPT_BYTES = 64 << 20  # of all decisions together; the oldest go first
 ROWS = 100  # transfers, tasks or nodes in one entry; further ones are only counted
 MOST_TOLD = 20  # actions in the one sentence
+
+
+class NotKept(GridbridgeError):
+    """A decision can't be made again: it looked at more than is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.decision import Decision
 from gridbridge.model.places import CONFIG
 from gridbridge.services.capabilities import JOURNALLED
+from gridbridge.services.journal import NotKept
 from gridbridge.shell.account import become
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
@@ -54,6 +55,8 @@ def replay(number: int, path: str = CONFIG) -> Replay:
     try:
         now = PROGRAMS[decision.program].again(decision.inputs)
         kept = tuple(map(str, decision.inputs["actions"]))  # type: ignore[call-overload]
+    except NotKept as error:
+        raise StateError(f"decision {number}: can't be made again; {error}") from error
     except Exception as error:  # whatever another version has kept
         why = "it was kept by another version of gridbridge"
         raise StateError(f"decision {number}: can't be made again; {why}") from error

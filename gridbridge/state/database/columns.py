@@ -105,7 +105,7 @@ class Job(TypeDecorator[JobState]):
         return JobState(facts.split(","), unquote(text, errors="surrogatepass"))
 
 
-def written(value: Mapping[str, object] | None) -> str:
+def written(value: object) -> str:
     """Return a value as it lies in a column of JSON; what JSON does not have is text."""
     return json.dumps(value, sort_keys=True, default=str)
 

@@ -33,6 +33,7 @@ from gridbridge.model.transfer.moving import Moving, Stage
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Listed, Transfer
 from gridbridge.services import cycle
+from gridbridge.services.journal import NotKept
 from gridbridge.services.rebalance import journalled, looking
 from gridbridge.services.rebalance.deciding import Asked
 from gridbridge.services.rebalance.live import Rebalancer
@@ -153,6 +154,33 @@ def test_tasks_that_wait_where_they_can_not_start_are_marked(site: Site) -> None
     assert [(one.source, one.target) for one in planned.advice.moves] == [("beta", "gamma")] * 4
     assert checked.moves == planned.advice.moves
     assert site.marked() == [1, 2, 3, 4]
+
+
+def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two clusters, a campaign and six tasks: the moves are kept, and why they are not replayed."""
+    monkeypatch.setattr(journalled, "MOST_ROWS", 8)
+
+    site.rebalance()
+    database = site.database()
+    (kept,) = Decisions(database).last(9)
+    database.close()
+
+    assert len(site.marked()) == len(kept.inputs["actions"]) - 1 == 4  # type: ignore[arg-type]  # a list
+    with pytest.raises(NotKept, match="its 9 hosts, jobs and tasks were too many to be kept"):
+        journalled.again(kept.inputs)
+
+
+def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite") -> None:
+    """They give the same decision again."""
+    sent_site.rebalance(Asked(what="job", name="gb.alpha.7"))
+    database = sent_site.database()
+    (kept,) = Decisions(database).last(9)
+    database.close()
+
+    assert {one["job"] for one in kept.inputs["snapshot"]["tasks"]} == {"gb.alpha.7"}  # type: ignore[index]  # JSON
+    assert journalled.again(kept.inputs) == kept.inputs["actions"]
 
 
 def test_a_dry_run_marks_nothing_and_keeps_nothing(site: Site) -> None:
