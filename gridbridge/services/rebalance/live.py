@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.rebalance import tasks
-from gridbridge.decisions.rebalance.checking import still
+from gridbridge.decisions.rebalance.checking import none_of, still
 from gridbridge.model.campaigns.wiping import Wipe, WipedFor
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.gathered import Away, Gathered, Listed
@@ -79,9 +79,14 @@ class Rebalancer:
         if not plan.advice.moves:
             return
         now = self._looking.look()
-        self.checked = still(plan.advice.moves, tasks.snapshot(now))
-        at, sent, moves = tasks.places(now.tasks), tasks.sent(now.away), self.checked.moves
+        is_asked = self._asked.what in ("job", "fail")
+        seen_now = tasks.snapshot(now)
+        checked = still(plan.advice.moves, seen_now, self._rules, is_asked=is_asked)
+        at, sent = tasks.places(now.tasks), tasks.sent(now.away)
         with self.database.transaction():
+            if self._notes.quiesced() is not None:
+                checked = none_of(plan.advice.moves, QUIESCED)
+            self.checked, moves = checked, checked.moves
             for move in moves:
                 if away := sent.get((move.job, move.number)):
                     self._moves.put(_moving(away, move, self._clock.now()))
@@ -90,6 +95,8 @@ class Rebalancer:
             self._note(moves)
 
     def _note(self, moves: tuple[Move, ...]) -> None:
+        if not moves:
+            return
         now = self._clock.now()
         self._notes.note(HOST, sorted({one.target for one in moves}), now)
         if self._asked.what == "job" or not self._asked.what:

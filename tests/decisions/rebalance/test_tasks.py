@@ -223,7 +223,7 @@ SECOND = replace(MOVE, number=1)
 
 def checked(now: Snapshot, *wanted: Move) -> tuple[int, list[str]]:
     """Return how many moves hold, and why the others do not."""
-    found = still(wanted or (MOVE,), now)
+    found = still(wanted or (MOVE,), now, Rebalance(), is_asked=False)
     return len(found.moves), [one.reason for one in found.dropped]
 
 

@@ -1,5 +1,6 @@
 """Rebalancing marks tasks that wait still, and nothing else."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,7 +35,7 @@ from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Listed, Transfer
 from gridbridge.services import cycle
 from gridbridge.services.journal import NotKept
-from gridbridge.services.rebalance import journalled, looking
+from gridbridge.services.rebalance import journalled, live, looking
 from gridbridge.services.rebalance.deciding import Asked
 from gridbridge.services.rebalance.live import Rebalancer
 from gridbridge.shell.clock import Clock
@@ -46,6 +47,7 @@ from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.decisions import Decisions
 from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.rebalance.moves import Moves
+from gridbridge.state.database.rebalance.notes import HOST, Rebalanced
 from gridbridge.state.database.transfers import Transfers
 from tests.states import job_state
 
@@ -67,6 +69,7 @@ class Site:
         self.running: set[int] = set()  # places
         self.silent: set[str] = set()  # clusters
         self.asked = 0
+        self._looks = 0
         self.starts_when_asked = 0  # at this look place 1 runs
         database = Database.open(self.policy.site.state)
         campaigns = Campaigns(database)
@@ -118,6 +121,11 @@ class Site:
         planned = cycle.once(one, lambda _: None, is_dry=is_dry)
         one.database.close()
         return planned, one.checked
+
+    def looks(self) -> int:
+        """Return how many looks there were before this one, which asks gamma."""
+        self._looks += 1
+        return self._looks - 1
 
     def database(self) -> Database:
         """Open the state file."""
@@ -243,6 +251,72 @@ def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(
 
     assert [put[place].wiped_for for place in (1, 2)] == [WipedFor.UNWANTED, why]
     assert [*left] == [1]
+
+
+def test_nothing_is_moved_once_it_is_quiesced_after_the_plan(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def quiesce() -> None:
+        database = site.database()
+        Rebalanced(database).quiesce(NOON)
+        database.close()
+
+    _at_second_look(site, monkeypatch, quiesce)
+
+    _, checked = site.rebalance()
+
+    assert site.marked() == []
+    assert {one.reason for one in checked.dropped} == {live.QUIESCED}
+
+
+def test_a_target_that_got_a_task_after_the_plan_gets_no_other(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def note() -> None:
+        database = site.database()
+        Rebalanced(database).note(HOST, ["gamma"], site.now)
+        database.close()
+
+    _at_second_look(site, monkeypatch, note)
+
+    _, checked = site.rebalance()
+
+    assert site.marked() == []
+    assert {one.reason for one in checked.dropped} == {"gamma got a task less than 180 s ago"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "moved"),
+    [(Asked(what="host", name="beta"), 1), (Asked(what="job", name="gb.alpha.7"), 1)],
+    ids=["host", "job"],
+)
+def test_a_job_whose_owner_says_after_the_plan_that_it_stays_is_not_moved(
+    sent_site: "SentSite", monkeypatch: pytest.MonkeyPatch, asked: Asked, moved: int
+) -> None:
+    """Unless somebody wants just that job to be moved."""
+
+    def stay() -> None:
+        sent_site.contexts[7] = (("gridbridge_balance", "no"),)
+
+    _at_second_look(sent_site, monkeypatch, stay)
+
+    _, checked = sent_site.rebalance(asked)
+
+    stays = [one.reason for one in checked.dropped]
+    assert len(checked.moves) == moved
+    assert stays == (["its owner wants it to stay"] if asked.what == "host" else [])
+
+
+def _at_second_look(site: Site, monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
+    """Do something as a round looks again; what it keeps itself is read after the clusters."""
+    answer = site._snapshot
+
+    def snapshot(where: object, cluster: str, *more: object) -> tuple[ClusterSnapshot, float]:
+        if cluster == "gamma" and site.looks():
+            act()
+        return answer(where, cluster, *more)
+
+    monkeypatch.setattr(status, "snapshot", snapshot)
 
 
 def test_what_is_marked_is_on_its_way(site: Site) -> None:
