@@ -153,6 +153,18 @@ def test_a_host_at_the_maximum_that_is_heavily_loaded_gives_one() -> None:
     assert [("live", 1, "a", "b")] == found
 
 
+def test_where_all_disks_are_alike_a_spread_makes_its_target_the_fullest() -> None:
+    """By no more than `extreme_ratio`: with a mean of 50 % up to 55 % are used."""
+    places = [host("a", 0.5), host("b", 0.5)]
+
+    advice = plan_job(snapshot(places, tasks({"a": 8}, size=20 * GB)), "one", RULES)
+
+    assert [(2, "b"), (1, "b")] == [(number, target) for _, number, _, target in steps(advice)][
+        ::-1
+    ]
+    assert reasons(advice)[3, "b"] == "the disk of b would be far fuller than the mean"
+
+
 def test_nothing_goes_to_a_host_that_is_heavily_loaded() -> None:
     places = [host("a", 0.4), host("b", 0.9), host("c", 0.4)]
 

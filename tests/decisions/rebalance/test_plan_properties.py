@@ -120,7 +120,12 @@ def test_spreading_keeps_the_number_of_copies(seen: Snapshot) -> None:
 
 @given(wide)
 def test_no_job_is_spread_so_that_the_host_with_most_of_it_gets_more(seen: Snapshot) -> None:
-    """Nor does a disk get far above the mean by it."""
+    """Nor does a disk get far above the mean by it.
+
+    It may get fuller than the fullest was, as long as none is far above the mean: a target is
+    refused for its disk only where that is (Hydra's SpawnBalancer). Where all disks are alike each
+    move makes its target the fullest, and no job with data could be spread otherwise.
+    """
     for job, advice in spreads(seen):
         before, after = Board(seen, RULE), Board(done(seen, advice), RULE)
         for kind in {one.kind for one in seen.hosts}:
@@ -140,7 +145,11 @@ def _most(board: Board, job: Job, live: tuple[Host, ...]) -> int:
 def test_a_round_makes_no_disk_fuller_than_the_fullest_or_far_above_the_mean(
     seen: Snapshot,
 ) -> None:
-    """What has to leave a failed host, or is made anew, counts by its limits alone."""
+    """What has to leave a failed host, or is made anew, counts by its limits alone.
+
+    What evens disks out makes none fuller than the fullest; what spreads a job none far fuller than
+    the mean.
+    """
     advice = plan(seen, RULE)
     after = done(seen, advice)
     failed = {one.name for one in seen.hosts if one.state in FAILED or not one.is_up}
