@@ -26,7 +26,9 @@ def plan(snapshot: Snapshot, rules: Rebalance) -> Advice:
     the one with the largest tasks. What moves nothing says why.
     """
     board, tried = Board(snapshot, rules), list[Advice]()
-    for host in failed(snapshot):
+    for host in failed(board.snapshot):
+        if host.state is HostState.DISK_FULL and not board.is_full(host):
+            continue  # it was, and is not any more
         tried.append(_left(board, host))
         if tried[-1].moves:
             return gathered(tried)

@@ -23,7 +23,7 @@ class Board:
     """Hosts, jobs, and where the copies are by now."""
 
     def __init__(self, snapshot: Snapshot, rules: Rebalance) -> None:
-        self.snapshot = snapshot
+        self.snapshot = snapshot = _measured(snapshot, rules)
         self.rules = rules
         self.hosts: Mapping[str, Host] = {host.name: host for host in snapshot.hosts}
         self.jobs: Mapping[str, Job] = {job.name: job for job in snapshot.jobs}
@@ -275,6 +275,25 @@ def _without(hosts: tuple[str, ...], one: str) -> tuple[str, ...]:
         return hosts
     at = len(hosts) - 1 - hosts[::-1].index(one)
     return hosts[:at] + hosts[at + 1 :]
+
+
+def _measured(snapshot: Snapshot, rules: Rebalance) -> Snapshot:
+    """Return a snapshot whose hosts have a full disk if that is measured (Hydra, HostFailWorker).
+
+    What somebody has said of a host counts more.
+    """
+
+    def is_full(host: Host) -> bool:
+        is_known = host.max_bytes > 0 and host.is_up and host.state is HostState.ALIVE
+        return is_known and host.free_bytes <= rules.full_free_bytes
+
+    if not any(map(is_full, snapshot.hosts)):
+        return snapshot
+    hosts = tuple(
+        replace(host, state=HostState.DISK_FULL) if is_full(host) else host
+        for host in snapshot.hosts
+    )
+    return replace(snapshot, hosts=hosts)
 
 
 def _by_kind(hosts: Iterable[Host]) -> Mapping[str, tuple[Host, ...]]:

@@ -94,3 +94,16 @@ def _seen(state: HostState, task: Task) -> Snapshot:
 def test_what_has_failed_or_is_under_way_comes_first(seen: Snapshot, why: str) -> None:
     assert why_later(seen).startswith(why)
     assert bool(why) == bool(why_later(seen))
+
+
+def test_a_disk_that_is_measured_as_full_is_emptied_whatever_its_state_says() -> None:
+    """At most 10 GB are free; once there are more it is like the others again."""
+    full, roomy = host("a", 1.0), host("a", 0.5, state=HostState.DISK_FULL)
+    others = [host("b", 0.2), host("c", 0.2)]
+    few = tasks({"a": 3}, size=GB // 2)
+
+    advice = plan(snapshot([full, *others], few), RULES)
+    later = plan(snapshot([roomy, *others], few), RULES)
+
+    assert advice.sentence.startswith("a is full: 1 copy to ")
+    assert "is full" not in later.sentence
