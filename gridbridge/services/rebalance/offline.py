@@ -9,6 +9,53 @@ from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.services.rebalance.deciding import Asked, Planned, planned
 from gridbridge.state.rebalance import saved
 
+MS, MIN = 0.001, 60.0
+HYDRAS: Mapping[str, tuple[str, float]] = {  # what Hydra calls our keys, and its units
+    name: (own, times)
+    for names, own, times in (
+        (("autoBalanceLevel",), "level", 1.0),
+        (("tasksMovedFullRebalance", "spawnbalance.tasks.fullbalance"), "tasks_per_round", 1.0),
+        (("bytesMovedFullRebalance", "spawnbalance.bytes.fullbalance"), "bytes_per_round", 1.0),
+        (
+            ("tasksMovedPerUnspecifiedHost", "spawnbalance.host.unspecified"),
+            "tasks_per_host",
+            1.0,
+        ),
+        (("hostDiskFactor", "spawnbalance.host.factor"), "disk_share", 1.0),
+        (("minTaskSizeBytes", "spawnbalance.mintaskbytes"), "min_task_bytes", 1.0),
+        (("extremeHostRatio", "spawnbalance.extreme.ratio"), "extreme_ratio", 1.0),
+        (("alleviateHostPercentage", "spawnbalance.alleviate.perc"), "other_extreme", 1.0),
+        (
+            ("minFreeDiskSpaceToRecieveNewTasks", "spawnbalance.disk.free.newtasks"),
+            "min_free_bytes",
+            1.0,
+        ),
+        (
+            ("minFreeDiskSpaceToRunJobs", "spawnbalance.disk.free.runjobs"),
+            "full_free_bytes",
+            1.0,
+        ),
+        (("activeTaskMilliCutoff", "spawnbalance.active.task.cutoff"), "active_s", MS),
+        (("siblingWeight", "spawnbalance.sib.wt"), "sibling_weight", 1.0),
+        (("activeTaskWeight", "spawnbalance.active.task.wt"), "active_weight", 1.0),
+        (("diskUsedWeight", "spawnbalance.disk.used.wt"), "disk_weight", 1.0),
+        (("recentlyBalancedHosts", "spawnbalance.host.balance.interval.mins"), "host_rest_s", MIN),
+        (
+            ("recentlyReplicatedToHosts", "spawnbalance.host.replicate.interval.mins"),
+            "replicated_rest_s",
+            MIN,
+        ),
+        (
+            ("recentlyAutobalancedJobs", "spawnbalance.job.autobalance.interval.mins"),
+            "job_rest_s",
+            MIN,
+        ),
+        (("maxMovingTasks", "host.fail.maxMovingTasks"), "moves_from_failed", 1.0),
+        (("maxMovingTasksDiskFull", "host.fail.maxMovingTasksDiskFull"), "moves_from_full", 1.0),
+    )
+    for name in names
+}
+
 
 def plan(path: str, what: str = "", name: str = "") -> Planned:
     """Decide about a file: a round, or what a host or a job needs, or what leaves a failed host.
@@ -21,13 +68,27 @@ def plan(path: str, what: str = "", name: str = "") -> Planned:
 
 def _rules(path: str, policy: Mapping[str, object]) -> Rebalance:
     """Return the usual rules with what a file says of them."""
-    table: Any = {key: _whole(value) for key, value in policy.items()}
-    problems = [f"{path}: policy: {told}" for told in SECTION.problems(table)]
+    table: Any = {}
+    problems = []
+    for key, value in policy.items():
+        own, told = _ours(key, value)
+        if own in table:
+            problems.append(f"{path}: policy: {key}: {own} twice; once would be right")
+        table[own] = told
+    problems += [f"{path}: policy: {told}" for told in SECTION.problems(table)]
     if problems:
         raise ConfigError(tuple(problems))
     given = SECTION.read(table)
     assert isinstance(given, Rebalance)
     return given
+
+
+def _ours(key: str, value: object) -> tuple[str, object]:
+    """Return a key and its value as gridbridge.toml has them."""
+    own, times = HYDRAS.get(key, (key, 1.0))
+    if times != 1.0 and isinstance(value, int | float) and not isinstance(value, bool):
+        value = value * times
+    return own, _whole(value)
 
 
 def _whole(value: object) -> object:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import ConfigError, ParseError
+from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.services.rebalance import offline
 
 TASK = {"job": "align", "number": 1, "bytes": 60_000_000_000, "state": "IDLE", "live": "alpha"}
@@ -165,3 +166,37 @@ def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
     assert alpha.score > alpha.score_after
     moved = (alpha.disk - alpha.disk_after, beta.disk_after - beta.disk)
     assert moved[0] == pytest.approx(moved[1])
+
+
+@pytest.mark.parametrize(
+    ("policy", "own"),
+    [
+        ({"tasksMovedFullRebalance": 3}, Rebalance(tasks_per_round=3)),
+        ({"spawnbalance.bytes.fullbalance": 2e9}, Rebalance(bytes_per_round=2_000_000_000)),
+        ({"recentlyBalancedHosts": 5}, Rebalance(host_rest_s=300.0)),
+        ({"activeTaskMilliCutoff": 3_600_000}, Rebalance(active_s=3600.0)),
+        ({"host.fail.maxMovingTasks": 4, "extreme_ratio": 1.3},
+         Rebalance(moves_from_failed=4, extreme_ratio=1.3)),
+    ],
+    ids=["name", "property", "minutes", "milliseconds", "both"],
+)  # fmt: skip
+def test_the_rules_may_have_hydras_names_and_units(
+    tmp_path: Path, policy: dict[str, object], own: Rebalance
+) -> None:
+    assert own == offline.plan(told(tmp_path, policy=policy)).rules
+
+
+def test_a_rule_has_one_name_in_a_file(tmp_path: Path) -> None:
+    twice = {"tasks_per_round": 3, "tasksMovedFullRebalance": 4}
+
+    assert mistakes(tmp_path, policy=twice) == [
+        "policy: tasksMovedFullRebalance: tasks_per_round twice; once would be right"
+    ]
+
+
+def test_the_documentation_has_each_of_hydras_names() -> None:
+    text = Path(__file__).parents[3].joinpath("docs/rebalance.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+
+    for name, (own, _) in offline.HYDRAS.items():
+        assert any(f"`{name}`" in row and row.startswith(f"| `{own}` ") for row in rows), name
