@@ -1,9 +1,14 @@
-"""The runner and nikita take a changed gridbridge.toml, as the poller does."""
+"""When the runner and nikita begin a cycle: by a changed gridbridge.toml, or at once."""
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+import pytest
+
+from gridbridge.model.campaigns.campaign import Attempt, Outcome
+from gridbridge.model.campaigns.plan import Plan
 from gridbridge.model.policy import Policy
+from gridbridge.services.campaigns.runner import Daemon, Runner
 from gridbridge.services.campaigns.starting import Reloading
 from gridbridge.services.configuration import Configuration
 from gridbridge.shell.clock import Clock
@@ -55,3 +60,27 @@ def test_a_changed_file_counts_from_the_next_cycle_on(tmp_path: Path) -> None:
     assert first.is_released
     assert pause_after(BEFORE + PAUSE.format("soon")) == 20.0
     assert pause_after(BEFORE + PAUSE.format(30)) == 30.0
+
+
+def attempt(outcome: Outcome) -> Attempt:
+    """Return an attempt that has ended."""
+    return Attempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.MOVED, Outcome.RESUBMIT, Outcome.WIPED])
+def test_only_what_was_moved_is_urgent(outcome: Outcome) -> None:
+    """What a task or its cluster wants again and again would have cycles without a pause."""
+    plan = Plan(ended=(attempt(Outcome.SUCCESS), attempt(outcome)))
+
+    assert plan.is_urgent == (outcome is Outcome.MOVED)
+    assert not Plan().is_urgent
+
+
+@pytest.mark.parametrize("is_urgent", [True, False])
+def test_the_next_cycle_comes_at_once_after_an_urgent_one(is_urgent: bool) -> None:
+    daemon, runner = Daemon.__new__(Daemon), Runner.__new__(Runner)
+    runner.is_urgent = is_urgent
+    vars(runner)["take_in"] = lambda: 0
+    daemon.runner = runner
+
+    assert daemon.has_news() is is_urgent

@@ -58,18 +58,19 @@ def owner_and_account_of(xml: bytes) -> tuple[str, str]:
 
 
 def listed_places(
-    xml: bytes, arrays: dict[str, str], released: str, state: bytes = b""
+    xml: bytes, arrays: dict[str, str], released: str, state: bytes = b"", letter: str = ""
 ) -> dict[str, tuple[range, ...]]:
     """Return the places that `qstat -xml` lists of arrays; ParseError for half an answer.
 
-    Only those that are pending, or running, if one of these words is given.
+    Only those that are pending, or running, if one of these words is given, and those alone whose
+    state has a letter.
     """
     if not xml.rstrip().endswith(b"</job_info>"):
         raise ParseError("qstat -xml: not a whole answer")
     found: dict[str, tuple[range, ...]] = dict.fromkeys(arrays, ())
     for row in xml.split(b"<job_list ")[1:]:
         array = _leaf(row, b"JB_job_number")
-        is_wanted = row.startswith(b'state="%b' % state)
+        is_wanted = row.startswith(b'state="%b' % state) and letter in _leaf(row, b"state")
         if is_wanted and array in found and _leaf(row, b"JB_name") in (arrays[array], released):
             found[array] += tuple(read_tasks(_leaf(row, b"tasks")))
     return found

@@ -142,11 +142,11 @@ def living(cell: Cell, arrays: dict[str, str], released: str) -> dict[str, tuple
 def hold_places(
     cell: Cell, array: str, names: tuple[str, str], places: tuple[range, ...]
 ) -> tuple[range, ...]:
-    """Put a user hold on tasks of an array; return those that wait then."""
+    """Put a user hold on tasks of an array; return those that wait then, and are held."""
     for some in _in_calls(array, places):
         hold(cell, some, gone_is_fine=True)
     listed = call(cell, commands.own_status(cell)).checked().stdout
-    return listed_places(listed, {array: names[0]}, names[1], b"pending")[array]
+    return listed_places(listed, {array: names[0]}, names[1], b"pending", "h")[array]
 
 
 def release_places(cell: Cell, array: str, places: tuple[range, ...]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gridbridge.decisions.campaigns.making_way import contests
-from gridbridge.model.campaigns.wiping import Listed, Part, Wipe, WipedFor, Wiping
+from gridbridge.model.campaigns.wiping import OF_MOVES, Listed, Part, Wipe, WipedFor, Wiping
 
 SAID = {
     WipedFor.OVERFLOW: "wait beyond the flood rate",
@@ -23,6 +23,7 @@ SAID = {
     WipedFor.MADE_WAY: "hold what a local job lacks",
     WipedFor.UNWANTED: "their owner cancelled",
     WipedFor.MOVED: "are to start elsewhere",
+    WipedFor.LEFT: "are deleted, and listed again",
 }
 
 
@@ -33,7 +34,7 @@ def plan(seen: Listed) -> Wiping:
     late = [part for part in new if part.is_waiting and _is_late(part, seen)]
     left = [part for part in new if part.is_waiting and part not in late and not part.is_test]
     unwanted = tuple(part for part in going if part.marked is WipedFor.UNWANTED)
-    moved = tuple(part for part in going if part.marked is WipedFor.MOVED and part.is_waiting)
+    moved = tuple(part for part in going if part.marked in OF_MOVES and part.is_waiting)
     others = (*unwanted, *moved)
     marked = tuple(part for part in going if part.marked is not None and part not in others)
     return Wiping(

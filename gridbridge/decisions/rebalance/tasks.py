@@ -44,12 +44,15 @@ def snapshot(seen: Gathered) -> Snapshot:
 
 
 def _unsent(seen: Gathered) -> Counter[str]:
-    """Count the slots that tasks which are to be sent may take at each cluster."""
+    """Count the slots that tasks which are to be sent, or are moved, may take at each cluster."""
     found = Counter[str]()
+    moved = Counter((one.campaign, one.cluster) for one in seen.tasks if one.is_moving)
+    of = Counter(one.campaign for one in seen.tasks if one.is_moving)
     for one in seen.campaigns:
         for name, wish in one.jdl.clusters.items():
             if (one.number, name) not in seen.closed:
-                found[name] += seen.unsent.get(one.number, 0) * wish.slots
+                coming = of[one.number] - moved[one.number, name]
+                found[name] += (seen.unsent.get(one.number, 0) + coming) * wish.slots
     return found
 
 

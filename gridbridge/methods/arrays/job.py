@@ -49,7 +49,9 @@ class Site:
                 adapter.delete_array(far, other)
         whose = self._is_there(name, job)
         if order.verb == DELETE_WAITING:
-            return self._delete_waiting(name, job) if whose else ""
+            if not whose:  # that all have begun or that somebody deleted them is not known
+                raise GridbridgeError(f"job {job} is there no more: nothing is deleted")
+            return self._delete_waiting(name, job)
         if whose and order.verb != DELETE:
             adapter.release_arrays(far, (job,), self._name)
         elif whose and order.places:

@@ -208,3 +208,8 @@ class Plan:
     missed: tuple[Missed, ...] = ()
     predicted: tuple[Prediction, ...] = ()  # ratios that are kept
     changes: Changes = field(default_factory=Changes)  # of events
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether the next cycle shall come at once: tasks have left for slots that are free."""
+        return any(one.outcome is Outcome.MOVED for one in self.ended)

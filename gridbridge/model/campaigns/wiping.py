@@ -18,6 +18,10 @@ class WipedFor(StrEnum):
     MADE_WAY = "made-way"  # a local job lacked what it held
     UNWANTED = "unwanted"  # its owner cancelled the task
     MOVED = "moved"  # it waits there, and could start elsewhere (gridbridge rebalance)
+    LEFT = "left"  # the same, and it is deleted: it was held before it began
+
+
+OF_MOVES = (WipedFor.MOVED, WipedFor.LEFT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from gridbridge.model.snapshot import ClusterSnapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A task of a campaign that a cluster lists."""
+    """A task of a campaign that a cluster lists, or that was moved and is listed nowhere yet."""
 
     campaign: int
     task: int

@@ -74,6 +74,7 @@ class Runner:
         if not is_dry:
             self._intake.recover()
         self._sweeps_at_s = 0.0
+        self.is_urgent = False  # the next cycle
 
     def take_in(self) -> int:
         """Take in new campaigns and what owners ask, and show them; return how many."""
@@ -92,6 +93,7 @@ class Runner:
 
     def gather(self) -> Seen:
         """Ask the clusters."""
+        self.is_urgent = False
         seen = self._updator.look()
         return replace(seen, sharing=self._shares.gather(seen.campaigns))
 
@@ -117,6 +119,7 @@ class Runner:
         self._publication.show(self._showing.show())
         self._showing.show_clusters(seen)
         self._notifier.look()
+        self.is_urgent = plan.is_urgent
 
     def _sweep(self) -> None:
         """Remove what is kept no longer, now and then."""
@@ -163,8 +166,11 @@ class Daemon:
         yield self.runner
 
     def has_news(self) -> bool:
-        """Take in what people bring between two cycles; a new campaign is sent at once."""
-        return self.runner.take_in() > 0
+        """Take in what people bring between two cycles; a new campaign is sent at once.
+
+        So is what was moved.
+        """
+        return self.runner.take_in() > 0 or self.runner.is_urgent
 
     def recover(self) -> None:
         """Take up what is kept."""

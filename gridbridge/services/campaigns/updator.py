@@ -65,10 +65,11 @@ class Look:
     pending: int  # attempts whose ends are not known
     is_listed: bool  # some of it is
 
-    def places(self, least_s: float) -> tuple[int, ...]:
-        """Return the places of all that have been missing for so long, in their order."""
+    def places(self, least_s: float, left: Container[int] = ()) -> tuple[int, ...]:
+        """Return the places of all that have been missing for so long, or left, in their order."""
+        missing = self.missing.items()
         return tuple(
-            sorted(one.place for one, missed_s in self.missing.items() if missed_s >= least_s)
+            sorted(one.place for one, for_s in missing if for_s >= least_s or one.place in left)
         )
 
     def at(self, places: Container[int]) -> dict[Attempt, float]:
@@ -189,7 +190,7 @@ class Updator:
         """
         self._missing.begin()
         looks = [*filter(None, (self._look_at(one, answers[one.cluster]) for one in arrays))]
-        asked = self._asked(looks)
+        asked = self._asked(looks, judge)
         told = self._ends(asked)
         ends = {array: judge.believed(array, found) for array, found in told.items()}
         missing = {one.array: one.at(asked[one.array]) for one in looks if one.array in ends}
@@ -211,14 +212,18 @@ class Updator:
             over += [look.array] if len(found) == look.pending else []
         return tuple(ended), tuple(over)
 
-    def _asked(self, looks: Iterable[Look]) -> dict[Array, tuple[int, ...]]:
+    def _asked(self, looks: Iterable[Look], judge: Judge) -> dict[Array, tuple[int, ...]]:
         """Return of which places the ends are asked: those whose records are written by now.
 
-        Where a record is forged, the true one is beside it then, and neither is believed.
+        Where a record is forged, the true one is beside it then, and neither is believed. What was
+        deleted before it began has none, and is asked about at once.
         """
         missing = [look for look in looks if look.missing]
         within_s = self._told_within_s({look.array.cluster for look in missing})
-        asked = {look.array: look.places(within_s[look.array.cluster]) for look in missing}
+        asked = {
+            look.array: look.places(within_s[look.array.cluster], judge.left(look.array))
+            for look in missing
+        }
         return {array: places for array, places in asked.items() if places}
 
     def _told_within_s(self, clusters: Set[str]) -> dict[str, float]:

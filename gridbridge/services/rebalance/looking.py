@@ -12,7 +12,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.events import BARRING
 from gridbridge.model.campaigns.steps import is_step
-from gridbridge.model.campaigns.wiping import Mark, WipedFor
+from gridbridge.model.campaigns.wiping import OF_MOVES, Mark
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.gathered import Away, Gathered, Listed
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
@@ -110,6 +110,7 @@ class Looking:
         arrays: Iterable[Array],
         answers: Mapping[str, ClusterSnapshot | None],
     ) -> Iterator[Listed]:
+        """Give the tasks that are listed, and those that are moved and have no new place yet."""
         marks, known = self._marks.all(), {one.number: one for one in campaigns}
         for array in arrays:
             seen = answers.get(array.cluster)
@@ -118,7 +119,8 @@ class Looking:
             wish = known[array.campaign].jdl.clusters.get(array.cluster)
             at = {one.place: one.task for one in self._campaigns.pending(array)}
             marked = marks.get((array.campaign, array.number), {})
-            for place, row in _places(array, seen):
+            moved = dict.fromkeys(place for place, mark in marked.items() if _is_moved(mark))
+            for place, row in (moved | dict(_places(array, seen))).items():
                 if place in at and not is_step(at[place]):
                     yield Listed(
                         campaign=array.campaign,
@@ -127,8 +129,8 @@ class Looking:
                         place=place,
                         cluster=array.cluster,
                         slots=wish.slots if wish else 1,
-                        is_waiting=self._waits(array, row) and place not in marked,
-                        is_running=row.state.has_begun,
+                        is_waiting=bool(row and self._waits(array, row) and place not in marked),
+                        is_running=bool(row and row.state.has_begun),
                         is_moving=_is_moved(marked.get(place)),
                     )
 
@@ -152,4 +154,4 @@ def _places(array: Array, seen: ClusterSnapshot) -> Iterator[tuple[int, JobStatu
 
 
 def _is_moved(mark: Mark | None) -> bool:
-    return mark is not None and mark.wiped_for is WipedFor.MOVED
+    return mark is not None and mark.wiped_for in OF_MOVES

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.batch.gridengine.request import (
+    listed_places,
     owner_and_account_of,
     read_config,
     read_environment,
@@ -84,3 +85,21 @@ def test_execds_environment_file_gives_back_every_byte(value: bytes) -> None:
 
 def test_execds_config_is_read_by_name() -> None:
     assert read_config(b'pe=none\nfs_stdin_host=""\ncwd=/a=b\n')["cwd"] == "/a=b"
+
+
+ROW = (
+    '<job_list state="{}"><JB_job_number>7</JB_job_number><JB_name>gc.1</JB_name>'
+    "<state>{}</state><tasks>{}</tasks></job_list>"
+)
+
+
+def test_only_the_places_in_a_state_are_listed() -> None:
+    """A hold that came too late, or failed, leaves a task as it is."""
+    rows = (("pending", "hqw", "1-2"), ("pending", "qw", "3"), ("running", "hr", "4"))
+    xml = "<job_info>" + "".join(ROW.format(*row) for row in rows) + "</job_info>"
+
+    every = listed_places(xml.encode(), {"7": "gc.1"}, "campaign.1")
+    held = listed_places(xml.encode(), {"7": "gc.1"}, "campaign.1", b"pending", "h")
+
+    assert every == {"7": (range(1, 3), range(3, 4), range(4, 5))}
+    assert held == {"7": (range(1, 3),)}

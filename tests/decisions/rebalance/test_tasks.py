@@ -84,6 +84,14 @@ def test_waiting_tasks_go_to_free_slots_and_no_further() -> None:
     assert len(moves(gathered(answers=one_free))) == 1
 
 
+def test_what_is_on_its_way_takes_the_room_first() -> None:
+    """It waits no more where it was, and its campaign sends it to where slots are free."""
+    moved = [listed(number, is_waiting=False, is_moving=True) for number in (0, 1)]
+    others = [listed(number) for number in range(2, 6)]
+
+    assert len(moves(gathered(tasks=(*moved, *others)))) == 1
+
+
 WAITING = tuple(listed(number) for number in range(6))
 TWO = (campaign(1, "beta", "gamma"), campaign(2, "gamma"))
 

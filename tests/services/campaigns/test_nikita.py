@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, Cam
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.plan import Step
 from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE
-from gridbridge.model.campaigns.wiping import Listed, Wipe, WipedFor, Wiping
+from gridbridge.model.campaigns.wiping import Listed, Mark, Wipe, WipedFor, Wiping
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
@@ -456,7 +456,7 @@ def moved(places: range) -> Wipe:
 
 
 def test_a_move_is_done_for_what_waits_still(nikita: Nikita, array: Array, cell: Cell) -> None:
-    """One that starts in that moment loses its mark, and goes on."""
+    """One that starts in that moment loses its mark, and goes on; of the others it is noted."""
     marks = Marks(nikita.database)
     marks.put(moved(range(1, 4)))
     cell.begun = (range(2, 3),)
@@ -464,7 +464,34 @@ def test_a_move_is_done_for_what_waits_still(nikita: Nikita, array: Array, cell:
     cycle(nikita, array, beta(row(range(1, 6))))
 
     assert cell.deleted == [(1, (range(1, 4),))]
-    assert sorted(marks.all()[1, 1]) == [1, 3]
+    assert marks.all()[1, 1] == dict.fromkeys((1, 3), Mark(wiped_for=WipedFor.LEFT))
+
+
+def test_a_move_of_which_nothing_is_known_is_done_again(
+    nikita: Nikita, array: Array, cell: Cell
+) -> None:
+    """The tasks may be deleted, or run: neither is noted."""
+    marks = Marks(nikita.database)
+    marks.put(moved(range(1, 4)))
+    cell.fails = True
+
+    cycle(nikita, array, beta(row(range(1, 6))))
+
+    assert {mark.wiped_for for mark in marks.all()[1, 1].values()} == {WipedFor.MOVED}
+
+
+def test_a_task_that_is_back_after_its_move_is_moved_again(
+    nikita: Nikita, array: Array, cell: Cell
+) -> None:
+    """Its cluster came up with what it knew before the deletion, the hold at most."""
+    left = replace(moved(range(1, 4)), wiped_for=WipedFor.LEFT)
+    Marks(nikita.database).put(left)
+
+    cycle(
+        nikita, array, beta(row(range(1, 3)), row(range(3, 4), JobState([Fact.WAITING, Fact.HELD])))
+    )
+
+    assert cell.deleted == [(1, (range(1, 3), range(3, 4)))]
 
 
 def test_a_move_goes_on_that_was_killed_after_the_hold(

@@ -86,7 +86,8 @@ class Site:
         vars(self.updator)["_living"] = self._living
         within_s = {"beta": self.within_s}
         vars(self.updator)["_told_within_s"] = lambda _: within_s
-        judge = Judge(self.campaigns.unfinished(), self.events, {}, 60.0)
+        marks = self.updator._marks.all()
+        judge = Judge(self.campaigns.unfinished(), self.events, marks, 60.0)
         found, over = self.updator._ended([self.array], {"beta": seen}, judge)
         self.campaigns.ended(found)
         return [one.place for one in found], over == (self.array,)
@@ -193,6 +194,15 @@ def test_what_is_missed_for_long_is_asked_for_before_it_counts_as_deleted(
 
     assert site.look(range(3, 6), ended={}) == ([2], False)
     assert site.late == [(site.array,)]
+
+
+def test_what_was_deleted_before_it_began_has_ended_once_it_is_not_listed(site: Site) -> None:
+    """The others may have a record that is to be written."""
+    known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
+    site.updator._marks.put(Wipe(**known, places=(range(2, 4),), wiped_for=WipedFor.LEFT))
+    site.within_s = 15.0
+
+    assert site.look(range(3, 6), ended={}) == ([2], False)
 
 
 @pytest.mark.parametrize(

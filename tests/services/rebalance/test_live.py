@@ -67,6 +67,7 @@ class Site:
         )
         self.now = NOON + timedelta(minutes=5)
         self.running: set[int] = set()  # places
+        self.gone: set[int] = set()
         self.silent: set[str] = set()  # clusters
         self.asked = 0
         self._looks = 0
@@ -98,7 +99,8 @@ class Site:
             raise GridbridgeError("no answer")
         is_beta, begun = cluster == "beta", set(self.running)
         begun |= {1} if self.asked == self.starts_when_asked else set()
-        rows = tuple(_row(place, place in begun) for place in range(1, TASKS + 1))
+        places = sorted({*range(1, TASKS + 1)} - self.gone)
+        rows = tuple(_row(place, place in begun) for place in places)
         queue = QueueStatus(
             name="all.q@n1", slots_used=4 if is_beta else 0, slots_reserved=0, slots_total=4
         )
@@ -136,7 +138,7 @@ class Site:
         database = self.database()
         found = Marks(database).all().get((1, 1), {})
         database.close()
-        assert {mark.wiped_for for mark in found.values()} <= {WipedFor.MOVED}
+        assert {mark.wiped_for for mark in found.values()} <= {WipedFor.MOVED, WipedFor.LEFT}
         return sorted(found)
 
 
@@ -326,6 +328,25 @@ def test_what_is_marked_is_on_its_way(site: Site) -> None:
 
     assert planned.advice.sentence == "4 tasks are moved already: nothing else is begun"
     assert site.marked() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("mark", [WipedFor.MOVED, WipedFor.LEFT])
+def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(
+    site: Site, mark: WipedFor
+) -> None:
+    """Its old cluster lists it no more, and its campaign has not heard of that yet."""
+    site.rebalance()
+    database = site.database()
+    places = (range(1, 5),)
+    wipe = Wipe(campaign=1, array=1, cluster="beta", wiped_for=mark, places=places)
+    Marks(database).put(wipe)
+    database.close()
+    site.gone = {1, 2, 3, 4}
+    site.now += timedelta(seconds=site.policy.rebalance.host_rest_s)
+
+    planned, _ = site.rebalance(Asked())
+
+    assert planned.advice.sentence == "4 tasks are moved already: nothing else is begun"
 
 
 def test_a_task_that_waits_for_a_moment_is_left_alone(site: Site) -> None:

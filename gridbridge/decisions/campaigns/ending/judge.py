@@ -1,7 +1,8 @@
 """Which attempts have ended: those that their cluster lists no more, and tells the end of.
 
 Unknown never means gone. A task that somebody deleted before it started leaves no record, so one
-that is neither listed nor accounted for has ended once it was missed for long enough.
+that is neither listed nor accounted for has ended once it was missed for long enough. One that was
+held before it was deleted never began: it has ended as soon as it is not listed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +13,7 @@ from gridbridge.decisions.campaigns.failures.disputed import given_up
 from gridbridge.decisions.wrapper import true_status
 from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, CampaignState, Outcome
 from gridbridge.model.campaigns.events import Event
-from gridbridge.model.campaigns.wiping import Mark
+from gridbridge.model.campaigns.wiping import Mark, WipedFor
 from gridbridge.model.job import JobEnd, KilledFor
 
 Ends = Mapping[int, JobEnd | None]  # by place; None: what is told contradicts itself
@@ -37,11 +38,18 @@ class Judge:
         self._marks = marks
         self._forgotten_s = forgotten_s
 
+    def left(self, array: Array) -> frozenset[int]:
+        """Return the places of tasks that were deleted before they began: no record tells that."""
+        marks = self._marks.get((array.campaign, array.number), NO_MARKS)
+        return frozenset(place for place, mark in marks.items() if mark.wiped_for is WipedFor.LEFT)
+
     def believed(self, array: Array, ends: Ends) -> Ends:
         """Return the ends that count: nobody waits for more of a cancelled campaign's.
 
-        Where the owner has given disputed ones up, they count as seen by nobody.
+        Where the owner has given disputed ones up, they count as seen by nobody. A record of a task
+        that never began would be forged.
         """
+        ends = {**ends, **dict.fromkeys(self.left(array), FORGOTTEN)}
         if self._is_cancelled(array):
             ends = {place: end for place, end in ends.items() if end}
         if (array.campaign, array.cluster) in self._given_up:

@@ -6,7 +6,7 @@ before what its program said (facts of the CiGri scheduler: a walltime kill is n
 
 from gridbridge.decisions.wrapper import made_way, true_status, why_unstarted
 from gridbridge.model.campaigns.campaign import Outcome
-from gridbridge.model.campaigns.wiping import WipedFor
+from gridbridge.model.campaigns.wiping import OF_MOVES, WipedFor
 from gridbridge.model.job import JobEnd, KilledFor
 
 RESUBMIT, RESUBMIT_LAST = 66, 67
@@ -53,6 +53,6 @@ def outcome_of_wiped(end: JobEnd, outcome: Outcome, wiped_for: WipedFor) -> Outc
     if wiped_for is WipedFor.OVERRAN:
         return Outcome.WALLTIME
     is_new = end.is_unstarted and end.killed_for is KilledFor.DELETION
-    if wiped_for is WipedFor.MOVED:
+    if wiped_for in OF_MOVES:
         return Outcome.MOVED if is_new else outcome
     return Outcome.WIPED if is_new else Outcome.PREEMPTED

@@ -7,11 +7,11 @@ from itertools import groupby
 from gridbridge.decisions.campaigns.failures.leaps import moved
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.wiping import Leap, Mark, Part, WipedFor
+from gridbridge.model.campaigns.wiping import OF_MOVES, Leap, Mark, Part, WipedFor
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.state.database.marks import Marked
 
-THOUGH_HELD = (WipedFor.MOVED, WipedFor.UNWANTED)  # a hold of ours, or of who cancelled them
+THOUGH_HELD = (*OF_MOVES, WipedFor.UNWANTED)  # a hold of ours, or of who cancelled them
 
 
 def parts(

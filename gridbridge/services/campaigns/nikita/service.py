@@ -19,9 +19,10 @@ from gridbridge.decisions.campaigns.making_way.contests import wipes
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.making_way.contest import Contest, Way
+from gridbridge.model.campaigns.numbers import ranges_of
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.steps import EPILOGUE
-from gridbridge.model.campaigns.wiping import Listed, Patience, Wipe, Wiping
+from gridbridge.model.campaigns.wiping import Listed, Patience, Wipe, WipedFor, Wiping
 from gridbridge.model.places import NIKITA_CLOCKS
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -180,7 +181,10 @@ class Nikita:
         )
 
     def _move(self, wipe: Wipe) -> None:
-        """Delete tasks if they wait; those that have begun stay, and are marked no more."""
+        """Delete tasks if they wait; those that have begun stay, and are marked no more.
+
+        What was held before it began leaves no record, and nobody has to wait for one.
+        """
         array = self._arrays[wipe.campaign, wipe.array]
         try:
             begun = self._acts.delete_waiting(array, wipe.places)
@@ -189,6 +193,8 @@ class Nikita:
             return
         if begun:
             self._marks.remove(replace(wipe, places=begun))
+        if left := _others(wipe.places, begun):
+            self._marks.put(replace(wipe, places=left, wiped_for=WipedFor.LEFT))
 
     def _delete(self, wipe: Wipe) -> None:
         """Delete tasks; what fails is tried again in the next cycle, if they are there still."""
@@ -206,6 +212,11 @@ class Nikita:
 
     def _used(self, cluster: str) -> CampaignsAt:
         return self._policy.campaigns.get(cluster, CampaignsAt())
+
+
+def _others(places: tuple[range, ...], some: tuple[range, ...]) -> tuple[range, ...]:
+    listed = {place for each in some for place in each}
+    return ranges_of(place for each in places for place in each if place not in listed)
 
 
 def _patience(policy: Policy) -> Patience:

@@ -67,6 +67,21 @@ def test_what_nikita_deleted_is_not_its_owners_deletion(
     assert [one.outcome for one in found] == [outcome]
 
 
+def test_what_was_held_and_deleted_was_moved_whatever_a_record_tells() -> None:
+    """It never began, so that it has none of its own: nobody waits for that, or believes it."""
+    array = Array(
+        campaign=1, number=1, cluster="beta", state=ArrayState.RELEASED, size=3, intended_at=NOON
+    )
+    marks = {1: Mark(wiped_for=WipedFor.LEFT), 2: Mark(wiped_for=WipedFor.LEFT)}
+    judge = Judge((), (), {(1, 1): {**marks, 3: Mark(wiped_for=WipedFor.MOVED)}}, 60.0)
+    ends = judge.believed(array, {1: JobEnd(exit_status=0)})
+    missing = {attempt(place): 0.0 for place in (1, 2, 3)}
+
+    found = judge.ended(array, missing, ends, None, is_listed=False)
+
+    assert [(one.place, one.outcome) for one in found] == [(1, Outcome.MOVED), (2, Outcome.MOVED)]
+
+
 @pytest.mark.parametrize(
     ("state", "outcome"),
     [(CampaignState.CANCELLED, Outcome.CANCELLED), (CampaignState.IN_TREATMENT, Outcome.SIGNAL)],

@@ -95,9 +95,9 @@ def test_the_journal_makes_the_decision_again(site: Grid, waiting: int) -> None:
 
 
 def test_root_deletes_only_what_waits(site: Grid, waiting: int) -> None:
-    """What has ended is told as such, and a campaign of nobody's as unknown."""
+    """What has ended is told as such, and places that are none are refused."""
     told = site.sh(HOST, f"{AS_USER} delete-waiting c.{waiting} beta 1 1-2; echo $?").splitlines()
     odd = site.sh(HOST, f"{AS_USER} delete-waiting c.{waiting} beta 1 ''; echo $?").splitlines()
 
-    assert told[-1] == "0"
+    assert told[-1] == "1"
     assert odd[-1] == "2"

@@ -1,0 +1,64 @@
+"""Which tasks of an array are deleted because they wait, and what is told of the others."""
+
+import pytest
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.methods.arrays import job, order
+from gridbridge.methods.arrays.job import Site
+from gridbridge.methods.arrays.order import Order
+
+NAME = "gc.alpha.12.3"
+CONFIG: dict[str, dict[str, object]] = {
+    "site": {"cluster": "alpha"},
+    "cluster": {"beta": {"qmaster_port": 1}},
+}
+
+
+class Cell:
+    """A cell with an array, of which some tasks can be held before they begin."""
+
+    def __init__(self, *waiting: range, owner: str = "alice") -> None:
+        self._waiting = waiting
+        self._owner = owner
+        self.deleted = ""
+        self.released: tuple[range, ...] = ()
+
+    def owner_and_account(self, _: object, __: str) -> tuple[str, str]:
+        """Return whose the array is; nobody's, where it is gone."""
+        return self._owner, NAME if self._owner else ""
+
+    def hold_places(self, *_: object) -> tuple[range, ...]:
+        """Hold tasks; return those that wait."""
+        return self._waiting
+
+    def delete_places(self, _: object, __: str, ___: str, places: str) -> None:
+        """Note what is deleted."""
+        self.deleted = places
+
+    def release_places(self, _: object, __: str, places: tuple[range, ...]) -> None:
+        """Note what may go on."""
+        self.released = places
+
+
+def act(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Have the tasks 1 to 5 deleted if they wait."""
+    monkeypatch.setattr(order.owner, "read_config", lambda _: CONFIG)
+    monkeypatch.setattr(job, "arrays_of", lambda _: cell)
+    asked = Order(["delete-waiting", "c.12", "beta", "3", "1-5"])
+    return Site(asked, "alice").act(NAME, "7", is_repeated=False)
+
+
+def test_what_can_not_be_held_goes_on_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = Cell(range(1, 3), range(5, 6))
+
+    assert act(cell, monkeypatch) == "3-4"
+    assert (cell.deleted, cell.released) == ("1-2,5", (range(3, 5),))
+
+
+def test_of_an_array_that_is_gone_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tasks have ended, or somebody deleted them before they began."""
+    cell = Cell(owner="")
+
+    with pytest.raises(GridbridgeError, match="there no more"):
+        act(cell, monkeypatch)
+    assert cell.deleted == ""
