@@ -1,13 +1,12 @@
 """An OAR server as a site of its own: its nodes are switched off and on by gridbridge's squeeze."""
 
 import json
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.agents import LAB
 from tests.lab.grid import OAR_ALIVE, Grid, of_root
+from tests.lab.installed import installed
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 
@@ -15,7 +14,6 @@ HOST, USER = "gamma-master", "al_gamma"
 BALANCE, GRIDBRIDGE = "/opt/gridbridge/bin/gridbridge-balance", "/opt/gridbridge/bin/gridbridge"
 NODES = ("gamma-n1", "gamma-n2")
 RACK, SWITCH_AT = "/run/squeeze-test", "/usr/local/bin/squeeze-test-switch"
-NOT_NEEDED = ("botocore/data", "matplotlib", "numpy", "PIL")  # of what is installed
 TOML = f"""[site]
 cluster = "gamma"
 [cluster.gamma]
@@ -46,10 +44,7 @@ case $1 in
     *) echo "$1" >{RACK}/$2.wanted ;;
 esac
 """
-AWAY = f"""rm -rf /opt/gridbridge /etc/gridbridge /var/lib/gridbridge-admin {RACK} {SWITCH_AT}
-userdel gridbridge-admin; rm -f /etc/sudoers.d/gridbridge-admin /etc/cron.d/gridbridge-balance
-oarproperty -d gb_tags; :
-"""
+AWAY = f"rm -rf {RACK} {SWITCH_AT}; oarproperty -d gb_tags; :"
 AS_IT_WAS = "available_upto=2147483647"
 OAR_CONF = "/etc/oar/oar.conf"
 
@@ -58,16 +53,9 @@ OAR_CONF = "/etc/oar/oar.conf"
 def grid() -> Iterator[Grid]:
     """Return the lab with gridbridge on gamma's own server, where it is not otherwise."""
     grid = of_root()
-    opt = subprocess.run([LAB, "path", "opt"], check=True, capture_output=True, text=True).stdout
-    left_out = [f"--exclude={one}" for one in NOT_NEEDED]
-    packed = subprocess.run(
-        ["tar", "-C", opt.strip(), *left_out, "-c", "."], check=True, capture_output=True
-    ).stdout
-    grid.sh(HOST, "mkdir -p /opt/gridbridge /etc/gridbridge")
-    onto = [LAB, "on", HOST, "--", "tar", "-C", "/opt/gridbridge", "-x"]
-    subprocess.run(onto, check=True, input=packed, capture_output=True)
-    yield grid
-    grid.sh(HOST, AWAY)
+    with installed(grid, HOST):
+        yield grid
+        grid.sh(HOST, AWAY)
 
 
 @pytest.fixture

@@ -1,0 +1,38 @@
+"""Gridbridge on a host of the lab that has none: another site than alpha's."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.lab.agents import LAB
+from tests.lab.grid import Grid
+
+NOT_NEEDED = ("botocore/data", "matplotlib", "numpy", "PIL")  # of what is installed
+FOLDERS = (
+    *("/opt/gridbridge", "/etc/gridbridge", "/var/spool/gridbridge"),
+    *("/var/lib/gridbridge", "/var/lib/gridbridge-ledger", "/var/lib/gridbridge-admin"),
+)
+AWAY = f"""for name in gridbridge gridbridge-admin; do
+    userdel $name 2>/dev/null
+    rm -f /etc/sudoers.d/$name
+done
+rm -rf {" ".join(FOLDERS)} /etc/cron.d/gridbridge-balance
+mkdir /opt/gridbridge /var/spool/gridbridge  # empty on every host of the lab
+"""
+
+
+@contextmanager
+def installed(grid: Grid, host: str) -> Iterator[None]:
+    """Have the lab's gridbridge on a host, and nothing of it afterwards."""
+    opt = subprocess.run([LAB, "path", "opt"], check=True, capture_output=True, text=True).stdout
+    left_out = [f"--exclude={one}" for one in NOT_NEEDED]
+    packed = subprocess.run(
+        ["tar", "-C", opt.strip(), *left_out, "-c", "."], check=True, capture_output=True
+    ).stdout
+    grid.sh(host, "mkdir -p /opt/gridbridge /etc/gridbridge")
+    onto = [LAB, "on", host, "--", "tar", "-C", "/opt/gridbridge", "-x"]
+    subprocess.run(onto, check=True, input=packed, capture_output=True)
+    try:
+        yield
+    finally:
+        grid.sh(host, AWAY)
