@@ -2,8 +2,8 @@
 
 free    a campaign for gamma alone, from its submission to its end
 bound   the same one for beta and gamma: it is submitted while gamma is full, so that most tasks
-        wait at beta, in a queue that stays closed; from the moment at which gamma is free, with a
-        round of rebalancing and one of nikita every 15 s
+        wait at beta, in a queue that stays closed; beta's slots are then used by others. From the
+        moment at which gamma is free, with a round of rebalancing and one of nikita every 15 s
 
 Usage: .venv/bin/python -m bench.bound [--json FILE] [--tasks N] [--task-s S]    in a lab, as root
 """
@@ -24,6 +24,8 @@ from tests.lab.grid import Grid
 
 TASKS, TASK_S, PAUSE_S, LIMIT_S = 16, 60.0, 15.0, 1800.0
 MOST = 1.2
+SLOTS = 4  # of beta's own queue; where some are free, beta counts as a place for the tasks
+FILL = ("-N", "fill", "-t", f"1-{SLOTS}", "-q", "all.q", "-o", "/dev/null", "-j", "y")
 AT_BETA, AT_GAMMA = {"beta": {"queue": QUEUE}}, {"gamma": {}}
 NO_REST = r"/^\[rebalance\]/a least_wait_s = 0\nhost_rest_s = 0\njob_rest_s = 0"
 FLOODED = "s|^#flood_rate = .*|flood_rate = 10|"
@@ -71,6 +73,17 @@ def _bound(grid: Grid, jdl: dict[str, Any]) -> float:
     with filled(grid, *NODES):
         number = submit(grid, jdl | {"clusters": AT_BETA | AT_GAMMA})
         until(lambda: _waiting(grid, number) == jdl["nb_jobs"], LIMIT_S)
+        fill = grid.submit(*FILL, user="bob", cluster="beta", script=f"sleep {LIMIT_S:g}\n")
+        until(lambda: [*grid.states("beta").values()].count("r") == SLOTS, LIMIT_S)
+    began = time.monotonic()
+    try:
+        return _ended(grid, number) - began
+    finally:
+        grid.cell("beta", "qdel", fill, user="bob")
+
+
+def _ended(grid: Grid, number: int) -> float:
+    """Do rounds until a campaign has ended; return when that was."""
     began = time.monotonic()
     while not _is_over(grid, number):
         if time.monotonic() > began + LIMIT_S:
@@ -79,7 +92,7 @@ def _bound(grid: Grid, jdl: dict[str, Any]) -> float:
         print(grid.sh(HOST, ROUND, timeout_s=120), file=sys.stderr)
         while time.monotonic() < due and not _is_over(grid, number):
             time.sleep(0.5)
-    return time.monotonic() - began
+    return time.monotonic()
 
 
 def _waiting(grid: Grid, number: int) -> int:
