@@ -4,6 +4,9 @@ Weeks `ash`, `beech` and `cedar` use 30, 50 and 70 % of the slots of the largest
 `gridbridge simulate --synthetic`); all policies of a row replay the same week under the same
 limits. A node is paid by the second, unless a row says by the hour.
 
+The row of squeeze has to lie on the frontier of a sweep over the same week, or beside it: no other
+setting may be better by more than MOST_OFF of both cost and wait.
+
 Usage: .venv/bin/python -m bench.elastic_replay [--json FILE] [--days N]
 """
 
@@ -11,10 +14,12 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
-from gridbridge.model.elastic.replayed import Outcome, ReplayRules, Terms
+from gridbridge.model.elastic.replayed import Outcome, Ran, ReplayRules, Terms
 from gridbridge.model.elastic.sections import Demand
+from gridbridge.services.elastic.simulation import comparing
 from gridbridge.services.elastic.simulation.engine import Replay
 from gridbridge.services.elastic.simulation.policies import way_of
 from gridbridge.services.elastic.simulation.synthetic import Asked, make
@@ -24,6 +29,7 @@ TERMS = Terms()
 TASKS_A_DAY = 1000.0
 MONTH_DAYS, MOST_MONTH_S = 30.0, 30.0
 MOST_WAIT, LEAST_SAVED = 1 / 3, 0.10
+MOST_OFF = 0.02  # of cost and of wait
 BY_HOUR = Demand(billing_s=3600.0)
 FRUGAL = Demand(wait_s=300.0, target_wait_s=300.0, idle_timeout_s=0.0, shrink_pause_s=0.0)
 WAYS = {
@@ -38,11 +44,31 @@ WAYS = {
 }
 
 
-def replayed(seed: str, load: float, days: float) -> dict[str, Outcome]:
-    """Replay one week by every way."""
+def week(seed: str, load: float, days: float) -> tuple[Ran, ...]:
+    """Return the tasks of a week."""
     slots = TERMS.max_nodes * TERMS.slots
     asked = Asked(seed=seed, days=days, tasks_a_day=TASKS_A_DAY, load=load, slots=slots)
-    tasks = make(asked).tasks
+    return tuple(make(asked).tasks)
+
+
+def swept(tasks: tuple[Ran, ...], always_on: Outcome) -> tuple[Outcome, ...]:
+    """Replay a week by each setting of squeeze that `gridbridge simulate --sweep` tries."""
+    ways = comparing.swept(way_of(ReplayRules.SQUEEZE, TERMS, Demand()), TERMS)
+    return (*comparing.compare(tasks, TERMS, ways), always_on)
+
+
+def off_frontier(one: Outcome, others: Iterable[Outcome]) -> float:
+    """Return by which part of both cost and wait some other is better; 0: it is on the frontier."""
+    parts = (
+        min(1 - other.cost / one.cost, 1 - other.wait_mean_s / one.wait_mean_s)
+        for other in others
+        if one.cost > 0 and one.wait_mean_s > 0
+    )
+    return max(0.0, *parts)
+
+
+def replayed(tasks: tuple[Ran, ...]) -> dict[str, Outcome]:
+    """Replay one week by every way."""
     return {
         name: Replay(tasks, TERMS, way_of(rules, TERMS, demand)).run()
         for name, (rules, demand) in WAYS.items()
@@ -88,6 +114,18 @@ def show(seed: str, load: float, found: dict[str, Outcome]) -> None:
         print(f"{name:<22}{waits}{one.node_hours:>9.1f}{one.cost:>9.1f}{one.energy_kwh:>8.1f}")
 
 
+def show_frontier(one: Outcome, others: tuple[Outcome, ...]) -> float:
+    """Print where squeeze lies among its settings; return how far off their frontier."""
+    best, off = comparing.frontier(others), off_frontier(one, others)
+    print(f"frontier of {len(others)} settings, cheapest first (x: on it):")
+    for other in sorted(others, key=lambda each: each.cost):
+        name = f"{'x' if other in best else ' '} {other.way.settings or other.way.rules.value}"
+        waits = f"{other.wait_mean_s:>8.0f}{other.beyond_mean_s:>8.0f}{other.late:>7}"
+        print(f"{name:<38}{waits}{other.node_hours:>9.1f}{other.cost:>9.1f}")
+    print(f"squeeze is {100 * off:.1f} % off it (at most {100 * MOST_OFF:.0f} %)")
+    return off
+
+
 def main() -> int:
     """Replay, print, and return 1 when a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -96,8 +134,12 @@ def main() -> int:
     options = parser.parse_args()
     missed, rows = list[str](), dict[str, dict[str, dict[str, float]]]()
     for seed, load in WEEKS:
-        found = replayed(seed, load, options.days)
+        tasks = week(seed, load, options.days)
+        found = replayed(tasks)
         show(seed, load, found)
+        off = show_frontier(found["squeeze"], swept(tasks, found["always-on"]))
+        if off > MOST_OFF:
+            missed.append(f"{seed}: squeeze is {100 * off:.1f} % off the frontier of its sweep")
         missed.extend(misses(seed, found))
         rows[seed] = {
             name: {
@@ -109,6 +151,7 @@ def main() -> int:
             }
             for name, one in found.items()
         }
+        rows[seed]["squeeze"]["off_frontier"] = off
     month_s = month()
     print(f"\na month of {TASKS_A_DAY:.0f} tasks a day by demand: {month_s:.1f} s of CPU")
     if month_s > MOST_MONTH_S:

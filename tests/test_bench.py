@@ -1,14 +1,19 @@
 """Each measurement of campaigns that needs no lab comes to its end, here with few tasks."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import text
 
-from bench import campaign, cycle, kept_tasks, ledger, locks, reading
+from bench import campaign, cycle, elastic_replay, kept_tasks, ledger, locks, reading
 from bench.rows import Row
+from gridbridge.model.elastic.replayed import Ran, ReplayRules, Terms
+from gridbridge.model.elastic.sections import Demand
+from gridbridge.services.elastic.simulation.engine import Replay
+from gridbridge.services.elastic.simulation.policies import way_of
 
 FEW = {
     cycle: {"CAMPAIGNS": 20, "CLUSTERS": 5, "TASKS": 20_000, "ENDED": 50, "EVENTS": 2, "RUNS": 1},
@@ -55,3 +60,19 @@ def test_the_state_file_is_held_while_its_disk_is_waited_for(
     (row, _) = locks._told("held", locks.Longest(passed_s=0.6, cpu_s=0.1), locks.Longest())
     assert not row.is_met
     database.close()
+
+
+@pytest.mark.parametrize(
+    ("cost", "wait_s", "off"),
+    [(90, 20, 0.0), (99, 9, 0.01), (50, 9.5, 0.05), (50, 10, 0.0), (101, 1, 0.0)],
+    ids=["cheaper alone", "little cheaper", "little sooner", "no sooner", "sooner alone"],
+)
+def test_a_setting_is_off_the_frontier_by_what_another_is_better_in_both(
+    cost: float, wait_s: float, off: float
+) -> None:
+    task = Ran(submitted_s=0, run_s=100, slots=1)
+    ran = Replay((task,), Terms(), way_of(ReplayRules.SQUEEZE, Terms(), Demand())).run()
+    one = replace(ran, cost=100.0, wait_mean_s=10.0)
+    other = replace(ran, cost=float(cost), wait_mean_s=float(wait_s))
+
+    assert elastic_replay.off_frontier(one, (one, other)) == pytest.approx(off)

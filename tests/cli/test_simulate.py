@@ -127,9 +127,25 @@ def test_a_name_that_is_no_picture_is_refused_at_once(tmp_path: Path) -> None:
 
 
 def test_a_sweep_marks_the_frontier() -> None:
-    done = simulate(*WEEK, "--policy", "squeeze", "--sweep", "--json")
+    """No other is better than one that is marked, and one that is not has a marked one above it."""
+    policies = ("--policy", "squeeze", "--policy", "starcluster", "--policy", "always-on")
+    done = simulate(*WEEK, *policies, "--sweep", "--json")
     (found,) = json.loads(done.stdout)
+    every = found["outcomes"]
+    best = [one for one in every if one["is_best"]]
+    others = [one for one in every if not one["is_best"]]
 
-    assert len(found["outcomes"]) == 4
-    assert any(one["is_best"] for one in found["outcomes"])
-    assert {one["settings"] for one in found["outcomes"]} >= {"minimal_reserve 1, target_reserve 2"}
+    assert (len(every), bool(best), bool(others)) == (8, True, True)
+    assert not [(one, each) for one in best for each in every if is_better(each, one)]
+    assert all(any(is_as_good(each, one) for each in best) for one in others)
+    assert {one["settings"] for one in every} >= {"minimal_reserve 1, target_reserve 2"}
+
+
+def is_as_good(one: dict[str, float], other: dict[str, float]) -> bool:
+    """Say whether one costs and waits no more than another."""
+    return all(one[key] <= other[key] for key in ("cost", "wait_mean_s"))
+
+
+def is_better(one: dict[str, float], other: dict[str, float]) -> bool:
+    """Say whether it costs or waits less, too."""
+    return is_as_good(one, other) and not is_as_good(other, one)
