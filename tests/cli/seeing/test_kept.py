@@ -1,0 +1,139 @@
+"""gridbridge balance status, drain, keep and history: what is printed of a state file."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.main import gridbridge
+from gridbridge.errors import StateError
+from gridbridge.model.elastic.owned import PoolRecord
+from gridbridge.services.elastic import nodes
+from gridbridge.services.elastic.memory import Memory
+from tests.services.elastic.world import POOL, Trouble, World
+
+NODE = "alpha-n10"
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Return a world whose state file the commands read: its one node runs a task."""
+    for name in ("overview", "ask", "history"):
+        known = partial(getattr(nodes, name), path=f"{tmp_path}/state.db")
+        monkeypatch.setattr(nodes, name, known)
+    world = World(tmp_path, Trouble())
+    world.cell.waits = [timedelta(minutes=30)]
+    world.minutes(5)
+    return world
+
+
+def run(*words: str) -> Result:
+    """Run a command of gridbridge balance."""
+    return CliRunner().invoke(gridbridge, ("balance", *words))
+
+
+def as_json(*words: str) -> object:
+    """Return what a command prints with --json."""
+    done = run(*words, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_status_tells_each_node_and_the_pools(world: World) -> None:
+    memory = Memory(world.database())
+    memory.ask(NODE, "keep")
+    memory.keep_records({POOL: PoolRecord(failures=2, failed_at=world.now)})
+    now = datetime.now(UTC)
+    memory.note_round(now, None, 12.5)
+    (owned,) = memory.nodes.all()
+
+    assert as_json("status") == {
+        "nodes": [
+            {
+                "name": NODE,
+                "state": "ready",
+                "since": owned.since.isoformat(),
+                "pool": POOL,
+                "machine": "m-1",
+                "address": "10.0.0.1",
+                "idle_since": None,
+                "kept": False,
+                "why": "",
+            }
+        ],
+        "pools": [{"pool": POOL, "failures": 2}],
+        "last_round": now.isoformat(),
+        "spent": 12.5,
+        "asked": {NODE: "keep"},
+    }
+
+
+def test_a_person_reads_a_table_and_what_failed(world: World) -> None:
+    memory = Memory(world.database())
+    memory.ask(NODE, "drain")
+    memory.keep_records({POOL: PoolRecord(failures=2, failed_at=world.now)})
+    head, row, failed, last = run("status").stdout.splitlines()
+
+    assert head.split() == ["node", "state", "since", "pool", "machine", "idle", "since", "why"]
+    assert row.split()[:2] == [NODE, "ready"]
+    assert row.endswith("asked: drain")
+    assert failed.startswith(f"pool {POOL}: 2 nodes in a row failed, the last at ")
+    assert last.startswith("last round ")
+    assert last.endswith(", spent this month 0.00")
+
+
+def test_without_a_node_that_is_said(world: World) -> None:
+    Memory(world.database()).nodes.replace(())
+
+    assert run("status").stdout.splitlines()[0] == "no node is the balancer's"
+
+
+@pytest.mark.parametrize(
+    ("words", "wish", "sentence"),
+    [
+        (("drain",), "drain", "takes no more tasks from the next round on"),
+        (("keep",), "keep", "is kept from the next round on"),
+        (("keep", "--free"), "free", "may be removed again from the next round on"),
+    ],
+    ids=["drain", "keep", "free"],
+)
+def test_what_is_asked_of_a_node_is_told_and_kept(
+    world: World, words: tuple[str, ...], wish: str, sentence: str
+) -> None:
+    """By the node's own name, whatever name of the host somebody typed."""
+    done = run(*words, f"{NODE}.cluster")
+    told = as_json(*words, NODE)
+
+    assert (done.exit_code, done.stdout) == (0, f"{NODE} {sentence}\n")
+    assert told == {"host": NODE, "state": "ready", "wish": wish}
+    assert Memory(world.database()).wishes() == {NODE: wish}
+
+
+@pytest.mark.parametrize("words", [("drain",), ("keep",), ("keep", "--free")])
+def test_a_host_that_is_no_node_is_refused_in_one_line(
+    world: World, words: tuple[str, ...]
+) -> None:
+    done = run(*words, "alpha-n9", "--json")
+
+    assert isinstance(done.exception, StateError)
+    assert (str(done.exception).count("\n"), done.stdout) == (0, "")
+    assert Memory(world.database()).wishes() == {}
+
+
+def test_history_tells_the_last_rounds_oldest_first(world: World) -> None:
+    every, last = as_json("history"), as_json("history", "-n", "2")
+    lines = run("history", "-n", "2").stdout.splitlines()
+
+    assert isinstance(every, list)
+    assert isinstance(last, list)
+    assert last == every[-2:]
+    assert [set(one) for one in last] == [{"number", "at", "sentence"}] * 2
+    assert [one["number"] for one in every] == sorted(one["number"] for one in every)
+    assert datetime.fromisoformat(last[-1]["at"]) < world.now
+    assert f"join {NODE}" in last[-1]["sentence"]
+    for one, line in zip(last, lines, strict=True):
+        assert line.startswith(f"{one['number']}  ")
+        assert line.endswith(f"  {one['sentence']}")
