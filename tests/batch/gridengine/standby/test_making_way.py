@@ -1,11 +1,13 @@
 """A host is suspended and opened by qmod only where that is missing, and nothing else of it."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from gridbridge.apply.elastic.membership import GridEngineMembership
 from gridbridge.apply.elastic.preparing import Preparing
+from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.sections import Bootstrap
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import Cell
@@ -72,3 +74,30 @@ def test_a_host_that_is_opened_has_its_best_effort_queues_go_on(cell: Cell) -> N
     host.open("n1")
 
     assert called(cell) == ["-usq be1@n1", "-e *@n1"]
+
+
+BUSY = """#!/bin/sh
+cd "${0%/*}" || exit
+left=$(cat left) && echo $((left - 1)) >left
+[ "$left" -ne 0 ] || { echo 'unable to send message to qmaster' >&2; exit 1; }
+"""
+
+
+@pytest.mark.parametrize("at", range(7))
+def test_a_host_is_opened_whole_after_any_call_was_not_answered(cell: Cell, at: int) -> None:
+    """The call that stops is told as such, and the next try goes on where it was."""
+    host = membership(cell, ("all.q", "d", 0, 0), ("be1", "ds", 1, 1), ("be2", "ds", 0, 1))
+    folder = Path(cell.binaries)
+    for name in ("qstat", "qmod"):
+        (folder / name).write_text(BUSY + (folder / name).read_text().partition("\n")[2])
+    (folder / "left").write_text(str(at))
+    try:
+        host.open("n1")
+        calls = at
+    except CommandFailed:
+        calls = at + 1
+        host.open("n1")
+
+    states = re.findall("<state>(.*?)</state>", (folder / "rows").read_text())
+    assert states == ["", "", ""]
+    assert calls in (at + 1, 6)
