@@ -14,7 +14,15 @@ from gridbridge.decisions.rebalance.refusing import (
 )
 from gridbridge.model.rebalance.moves import Advice, MoveKind
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task, TaskState
+from gridbridge.model.rebalance.snapshot import (
+    Host,
+    HostState,
+    Job,
+    Snapshot,
+    Stays,
+    Task,
+    TaskState,
+)
 from gridbridge.model.report import count
 
 
@@ -122,7 +130,8 @@ def _replace(draft: Draft, host: Host, tasks: list[Task]) -> int:
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
         job = draft.board.jobs[task.job]
         others = [name for name in task.replicas if _is_left(draft.board, name, host)]
-        if task.state in (TaskState.MOVING, TaskState.BUSY):
+        is_silent = task.state is TaskState.STAYING and task.stays is Stays.SILENT
+        if is_silent or task.state in (TaskState.MOVING, TaskState.BUSY):
             draft.refuse(task, "", waiting_reason(task))
         elif task.live and task.live != host.name:
             if not draft.is_over:

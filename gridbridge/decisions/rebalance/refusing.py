@@ -20,6 +20,7 @@ STAYING = {
     Stays.HELD: "it is held, or has not waited for long",
     Stays.DROPPED: "it could not be moved when it was to be, a short time ago",
     Stays.RECALLED: "it was recalled as often as its queue allows",
+    Stays.SILENT: "its cluster is silent: it may start there yet, and would run twice",
 }
 GB = 1e9
 

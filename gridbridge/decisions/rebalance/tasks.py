@@ -31,7 +31,7 @@ def snapshot(seen: Gathered) -> Snapshot:
     return Snapshot(
         now=seen.now,
         hosts=tuple(
-            _host(name, answer, waiting[name] + unsent[name], name in seen.drained)
+            _host(name, answer, waiting[name] + unsent[name], _said(name, seen))
             for name, answer in sorted(seen.answers.items())
         ),
         jobs=(*(_job(one, seen) for one in moved), *_sent_jobs(seen)),
@@ -56,8 +56,13 @@ def _unsent(seen: Gathered) -> Counter[str]:
     return found
 
 
-def _host(name: str, answer: ClusterSnapshot | None, taken: int, is_drained: bool) -> Host:
-    state = HostState.DRAIN if is_drained else HostState.ALIVE
+def _said(name: str, seen: Gathered) -> HostState:
+    if name in seen.dead:
+        return HostState.DEAD
+    return HostState.DRAIN if name in seen.drained else HostState.ALIVE
+
+
+def _host(name: str, answer: ClusterSnapshot | None, taken: int, state: HostState) -> Host:
     if answer is None:
         return Host(name=name, is_up=False, state=state, room=0)
     slots = max(1, answer.batch_slots)
@@ -139,6 +144,7 @@ def _task(one: Listed) -> Task:
         state=_state(one),
         live=one.cluster,
         slots=one.slots,
+        stays=one.stays,
     )
 
 

@@ -23,6 +23,7 @@ class Listed:
     is_waiting: bool  # and long enough; neither held nor being moved
     is_running: bool = False
     is_moving: bool = False
+    stays: Stays = Stays.HELD  # why, if it does not wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,4 +61,5 @@ class Gathered:
     unsent: Mapping[int, int] = field(default_factory=dict)  # tasks of campaigns at no cluster
     closed: frozenset[tuple[int, str]] = frozenset()  # clusters that are closed to campaigns
     drained: frozenset[str] = frozenset()
+    dead: frozenset[str] = frozenset()  # clusters that are silent for long
     recent: Recent = field(default_factory=Recent)

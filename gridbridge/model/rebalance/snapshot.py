@@ -38,6 +38,7 @@ class Stays(StrEnum):
     HELD = "held"  # or it has not waited for long
     DROPPED = "dropped"  # it was to be moved a short time ago, and could not be
     RECALLED = "recalled"  # as often as its queue allows
+    SILENT = "silent"  # its cluster is silent for long, and it may start there yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

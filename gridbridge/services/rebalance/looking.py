@@ -10,12 +10,14 @@ from gridbridge.apply.campaigns.asked import ours_alone
 from gridbridge.apply.clusters import away
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
-from gridbridge.model.campaigns.events import BARRING
+from gridbridge.model.campaigns.events import BARRING, Code
 from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.campaigns.wiping import OF_MOVES, Mark
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.gathered import Away, Gathered, Listed
+from gridbridge.model.rebalance.snapshot import Stays
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.rebalance.sent_away import SentAway
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
@@ -24,6 +26,8 @@ from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaigns import Campaigns, sent_to
 from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.rebalance.notes import Rebalanced
+
+SILENT_S = 300.0  # after which a cluster that no transfer queue leads to counts as lost
 
 _log = logging.getLogger(__name__)
 
@@ -50,13 +54,17 @@ class Looking:
         arrays = [one for one in self._campaigns.open_arrays() if one.campaign in going]
         transfers = self._sent_away.transfers()
         answers = self._ask(arrays, {one.remote_id for one in transfers if one.remote_id})
-        sent = tuple(self._sent_away.listed(transfers, answers))
+        dead = self._dead(transfers, answers)
+        sent = tuple(self._sent_away.listed(transfers, answers, dead))
         staying, reached = self._at_home(sent, answers)
         return Gathered(
             now=self._clock.now(),
             answers=answers,
             campaigns=campaigns,
-            tasks=tuple(self._listed(campaigns, arrays, answers)),
+            tasks=(
+                *self._listed(campaigns, arrays, answers),
+                *self._unheard_of(campaigns, arrays, dead),
+            ),
             away=sent,
             staying=staying,
             reached=reached,
@@ -65,8 +73,59 @@ class Looking:
                 (one.campaign, one.cluster) for one in self._events.open() if one.code in BARRING
             ),
             drained=drains.names(),
+            dead=dead,
             recent=self._notes.recent(),
         )
+
+    def _dead(
+        self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None]
+    ) -> frozenset[str]:
+        """Return the clusters that have been silent for as long as tasks wait for one to answer.
+
+        Of a cluster where nobody has looked before nothing is known.
+        """
+        heard = {
+            one.cluster: one.opened_at for one in self._events.open() if one.code is Code.GET_JOBS
+        }
+        for one in transfers:
+            last = one.seen_at or one.created_at
+            heard[one.remote] = max(heard.get(one.remote, last), last)
+        now = self._clock.now()
+        return frozenset(
+            name
+            for name, seen in answers.items()
+            if seen is None and name in heard and now - heard[name] >= self._patience(name)
+        )
+
+    def _patience(self, cluster: str) -> timedelta:
+        queues = self._policy.queues.values()
+        limits = (one.recall_unreachable_s for one in queues if one.cluster == cluster)
+        return timedelta(seconds=max(limits, default=SILENT_S))
+
+    def _unheard_of(
+        self, campaigns: Iterable[Campaign], arrays: Iterable[Array], dead: Set[str]
+    ) -> Iterator[Listed]:
+        """Give the tasks that were sent to clusters which are silent, as the state file knows them.
+
+        Each may start there yet.
+        """
+        known = {one.number: one for one in campaigns}
+        for array in arrays:
+            if array.cluster not in dead or array.is_of_copies or not array.job_id:
+                continue
+            wish = known[array.campaign].jdl.clusters.get(array.cluster)
+            for one in self._campaigns.pending(array):
+                if not is_step(one.task):
+                    yield Listed(
+                        campaign=array.campaign,
+                        task=one.task,
+                        array=array.number,
+                        place=one.place,
+                        cluster=array.cluster,
+                        slots=wish.slots if wish else 1,
+                        is_waiting=False,
+                        stays=Stays.SILENT,
+                    )
 
     def _at_home(
         self, sent: Iterable[Away], answers: Mapping[str, ClusterSnapshot | None]

@@ -43,9 +43,12 @@ class SentAway:
         return tuple(one for one in proved if not one.verdict)
 
     def listed(
-        self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None]
+        self,
+        transfers: Iterable[Transfer],
+        answers: Mapping[str, ClusterSnapshot | None],
+        dead: Set[str] = frozenset(),
     ) -> Iterator[Away]:
-        """Give the tasks that clusters list, and those that are on their way.
+        """Give the tasks that clusters list, those on their way, and those at `dead` clusters.
 
         For some seconds nobody lists a task on its way: its cluster no more, the next one not yet.
         """
@@ -54,6 +57,9 @@ class SentAway:
         dropped = self._moves.dropped_since(self._clock.now() - AGAIN)
         for one in transfers:
             seen = answers.get(one.remote)
+            if one.remote in dead and one.remote_id and _task(one.key) not in moves:
+                yield _unheard_of(one)
+                continue
             row = self._own(one, seen.find(one.remote_id)) if seen and one.remote_id else None
             if row is not None:
                 task = _task(one.key)
@@ -136,6 +142,17 @@ class SentAway:
         tells = adapter_of(away(self._policy, one.remote)).recalls is not None
         may_come = one.claimed != JOB if one.claim else tells
         return may_come and one.desired in WANTED and one.phase == Phase.RELEASED
+
+
+def _unheard_of(one: Transfer) -> Away:
+    return Away(
+        transfer=one.name,
+        uid=one.uid,
+        cluster=one.remote,
+        slots=1,
+        is_waiting=False,
+        stays=Stays.SILENT,
+    )
 
 
 def _task(key: Key) -> _Task:

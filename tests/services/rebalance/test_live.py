@@ -366,6 +366,35 @@ def test_of_a_cluster_that_does_not_answer_nothing_is_decided(site: Site, silent
     assert site.marked() == []
 
 
+@pytest.mark.parametrize(("silent_s", "told"), [(299, False), (300, True)])
+def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
+    site: Site, silent_s: int, told: bool
+) -> None:
+    """Any of them may start there yet."""
+    site.silent = {"beta"}
+    database = site.database()
+    event = Event(
+        kind=Kind.CLUSTER,
+        code=Code.GET_JOBS,
+        cluster="beta",
+        opened_at=site.now - timedelta(seconds=silent_s),
+        last_at=site.now,
+    )
+    CampaignEvents(database).put([event])
+    database.close()
+
+    for asked in (Asked(), Asked(what="fail", name="beta")):
+        planned, _ = site.rebalance(asked)
+
+        why = {one.reason for one in planned.advice.rejected}
+        silent = "its cluster is silent: it may start there yet, and would run twice"
+        assert (planned.advice.moves, why) == ((), {silent} if told else set())
+        assert len(planned.advice.rejected) == (TASKS if told else 0)
+        assert ("beta is lost: nothing is moved; no disk is known; 6 are left"
+                in planned.advice.sentence) is told  # fmt: skip
+    assert site.marked() == []
+
+
 def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Site) -> None:
     database = site.database()
     event = Event(
@@ -735,3 +764,18 @@ def test_tasks_that_can_not_be_moved_hold_up_no_other(
     assert len(told) == (6 if why else 0)
     if movable == 1:
         assert [one.job for one in planned.advice.moves] == ["gb.alpha.15"]
+
+
+def test_a_task_that_was_sent_to_a_cluster_that_is_silent_for_long_is_told(
+    sent_site: SentSite,
+) -> None:
+    """Nobody has heard of it since it was sent, six minutes ago, nor of the campaign's there."""
+    sent_site.silent = {"beta"}
+    sent_site.now = NOON + timedelta(minutes=6)
+
+    planned, _ = sent_site.rebalance(Asked(what="fail", name="beta"))
+
+    told = {(one.job, one.reason) for one in planned.advice.rejected}
+    silent = "its cluster is silent: it may start there yet, and would run twice"
+    assert planned.advice.moves == ()
+    assert told == {("1", silent), ("gb.alpha.7", silent), ("gb.alpha.8", silent)}
