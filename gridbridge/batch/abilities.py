@@ -12,7 +12,14 @@ from gridbridge.model.accounting import AccountingRecord, RemoteRecord
 from gridbridge.model.campaigns.making_way.cell import Asked, CrowdedCell
 from gridbridge.model.elastic.saved import Documents
 from gridbridge.model.ids import TransferId
-from gridbridge.model.job import ArrayLimits, AskedArray, JobEnd, QueueLimits, SubmittedJob
+from gridbridge.model.job import (
+    ArrayLimits,
+    AskedArray,
+    FutureEnd,
+    JobEnd,
+    QueueLimits,
+    SubmittedJob,
+)
 from gridbridge.model.request import JobSpec, Pairs, Request, Variant
 from gridbridge.model.site.besteffort import BestEffortCell
 from gridbridge.model.site.host import CellFacts
@@ -27,7 +34,7 @@ class TellsArrayEnds(Protocol[Where]):
 
     def ends_of(
         self, where: Where, arrays: Sequence[AskedArray], /
-    ) -> dict[str, dict[int, JobEnd | None]]:
+    ) -> Mapping[str, Mapping[int, JobEnd | FutureEnd | None]]:
         """Return how tasks of arrays ended that did, by the arrays' accounts and places from 1.
 
         None: what is told of it contradicts itself. Other tasks than those asked about may be told.

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from gridbridge.model.request import Request
@@ -94,3 +95,15 @@ class JobEnd:
     def is_unseen(self) -> bool:
         """Whether nobody saw it."""
         return self.exit_status is None and self.signal is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FutureEnd:
+    """An end that is told for a time which has not come: some clock is wrong, or it is forged.
+
+    It is known and not judged yet.
+    """
+
+    ended_at: datetime
+    host: str  # whose clock that would be
+    end: JobEnd | None  # as which it will count; None: another end is told beside it

@@ -9,26 +9,55 @@ from datetime import datetime, timedelta
 
 from gridbridge.batch.gridengine.accounting import end_of
 from gridbridge.model.accounting import RESCHEDULED, AccountingRecord, RemoteRecord
-from gridbridge.model.job import JobEnd
+from gridbridge.model.job import FutureEnd, JobEnd
 
 CLOCKS_DIFFER = timedelta(minutes=5)  # at most, between two clusters
 
+Records = Sequence[AccountingRecord | RemoteRecord]
 
-def settled(
-    records: Sequence[AccountingRecord | RemoteRecord], now: datetime
-) -> tuple[JobEnd | None, bool]:
+
+def settled(records: Records, now: datetime) -> tuple[JobEnd | None, bool]:
     """Return the end that a job's records tell, and whether they tell several.
 
     If they tell several ends, none is believed. No end is a run that was put back, one that ends in
     the future, or a part of a parallel job; a run whose end nobody saw contradicts no other.
     """
-    ends = [end_of(one) for one in records if _is_final(one, now)]
+    end, is_disputed = told(records, now)
+    return (None if isinstance(end, FutureEnd) else end), is_disputed
+
+
+def told(records: Records, now: datetime) -> tuple[JobEnd | FutureEnd | None, bool]:
+    """Return the same, but for an end in the future what it will be.
+
+    That leaves what ended by itself before now as it is. A run that failed before it may have been
+    put back, and settles nothing: execd's clock, which the end is by, may be ahead.
+    """
+    final = [one for one in records if _is_final(one)]
+    future = [one for one in final if one.ended_at and one.ended_at > now + CLOCKS_DIFFER]
+    past = [one for one in final if one not in future]
+    if future and not any(end_of(one).exit_status is not None for one in past):
+        return _future(final, future[-1]), False
+    return _agreed([end_of(one) for one in past])
+
+
+def _future(final: Records, last: AccountingRecord | RemoteRecord) -> FutureEnd:
+    ends = [end_of(one) for one in final]
+    is_one = len(_kinds(ends)) == 1
+    at = last.ended_at
+    assert at  # it lies in the future
+    return FutureEnd(ended_at=at, host=last.host, end=ends[-1] if is_one else None)
+
+
+def _agreed(ends: Sequence[JobEnd]) -> tuple[JobEnd | None, bool]:
     seen = [one for one in ends if not one.is_unseen] or ends
-    if len({(one.exit_status, one.signal) for one in seen}) > 1:
+    if len(_kinds(seen)) > 1:
         return None, True
     return (seen[-1] if seen else None), False
 
 
-def _is_final(one: AccountingRecord | RemoteRecord, now: datetime) -> bool:
-    is_possible = one.ended_at is None or one.ended_at <= now + CLOCKS_DIFFER
-    return is_possible and one.failed not in RESCHEDULED and not one.pe_task
+def _kinds(ends: Sequence[JobEnd]) -> set[tuple[int | None, int | None]]:
+    return {(one.exit_status, one.signal) for one in ends}
+
+
+def _is_final(one: AccountingRecord | RemoteRecord) -> bool:
+    return one.failed not in RESCHEDULED and not one.pe_task

@@ -5,13 +5,13 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from gridbridge.batch.gridengine import commands, qconf
-from gridbridge.batch.gridengine.ends import settled
+from gridbridge.batch.gridengine.ends import settled, told
 from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
 from gridbridge.batch.gridengine.records import records, records_of
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import Disputed
 from gridbridge.model.accounting import AccountingRecord
-from gridbridge.model.job import ArrayLimits, AskedArray, JobDetail, JobEnd
+from gridbridge.model.job import ArrayLimits, AskedArray, FutureEnd, JobDetail, JobEnd
 from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.vocabulary import Vocabulary
@@ -20,6 +20,8 @@ from gridbridge.shell.runner import Completed
 FLUSH_TIME = "00:00:15"  # where a cell has none of its own
 LIMITS = ("max_aj_tasks", "max_aj_instances", "max_u_jobs", "max_jobs")
 NOT_REQUESTABLE = "NO"  # complex(5); FORCED can be asked for, too
+
+Ends = dict[int, JobEnd | FutureEnd | None]  # by place; None: they are several
 
 
 def snapshot(
@@ -63,7 +65,7 @@ def end(cell: Cell, job_id: int, account: str) -> JobEnd | None:
     return end
 
 
-def ends_of(cell: Cell, arrays: Sequence[AskedArray]) -> dict[str, dict[int, JobEnd | None]]:
+def ends_of(cell: Cell, arrays: Sequence[AskedArray]) -> dict[str, Ends]:
     """Return how tasks of arrays ended that did, by the arrays' accounts and their places.
 
     None for a task whose records tell several ends: somebody may have forged one.
@@ -78,16 +80,16 @@ def ends_of(cell: Cell, arrays: Sequence[AskedArray]) -> dict[str, dict[int, Job
     return {account: _ends(some) for account, some in by_array.items()}
 
 
-def _by_qacct(cell: Cell, array: AskedArray) -> dict[int, JobEnd | None]:
+def _by_qacct(cell: Cell, array: AskedArray) -> Ends:
     return _ends(one for one in records(cell, array.job_id) if one.account == array.account)
 
 
-def _ends(found: Iterable[AccountingRecord]) -> dict[int, JobEnd | None]:
+def _ends(found: Iterable[AccountingRecord]) -> Ends:
     now, by_task = datetime.now(UTC), dict[int, list[AccountingRecord]]()
     for one in found:
         by_task.setdefault(one.task, []).append(one)
-    told = {task: settled(some, now) for task, some in by_task.items()}
-    return {task: end for task, (end, is_disputed) in told.items() if end or is_disputed}
+    ends = {task: told(some, now) for task, some in by_task.items()}
+    return {task: end for task, (end, is_disputed) in ends.items() if end or is_disputed}
 
 
 def living_of(cell: Cell, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:

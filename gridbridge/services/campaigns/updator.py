@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from gridbridge.apply.campaigns import stress
 from gridbridge.decisions.campaigns.copies import by_task
-from gridbridge.decisions.campaigns.ending.judge import Ends, Judge, disputed_of
+from gridbridge.decisions.campaigns.ending.judge import Ends, Judge, disputed_of, future_of
 from gridbridge.decisions.campaigns.failures.dropped import written_off
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -104,6 +104,7 @@ class Updator:
         self._missing = Missing(MissingTasks(database), clock)
         self._disputed: list[Tried] = []  # of the last look
         self._told: set[tuple[int, int, int]] = set()  # campaign, array, place
+        self._fast: set[tuple[str, str]] = set()  # a cluster, and its host whose clock is ahead
         self.answers: dict[str, ClusterSnapshot] = {}  # of the last look
         self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # s, of the tasks that run
 
@@ -192,8 +193,8 @@ class Updator:
         looks = [*filter(None, (self._look_at(one, answers[one.cluster]) for one in arrays))]
         asked = self._asked(looks, judge)
         told = self._ends(asked)
-        ends = {array: judge.believed(array, found) for array, found in told.items()}
-        missing = {one.array: one.at(asked[one.array]) for one in looks if one.array in ends}
+        missing = {one.array: one.at(asked[one.array]) for one in looks if one.array in told}
+        ends = {one: judge.believed(one, gone, told[one]) for one, gone in missing.items()}
         living = self._living(
             array for array, gone in missing.items() if judge.late(gone, ends[array])
         )
@@ -205,6 +206,7 @@ class Updator:
             if look.array in ends:
                 gone, of = missing[look.array], ends[look.array]
                 self._tell_disputed(look.array.cluster, disputed_of(gone, of))
+                self._tell_future(look.array.cluster, told[look.array])
                 lives = living.get(look.array)
                 found = judge.ended(look.array, gone, of, lives, look.is_listed)
             self._missing.settle(look.missing, found)
@@ -261,6 +263,15 @@ class Updator:
                 self._told.add(key)
                 name = f"{one.campaign}.{one.array}"
                 _log.warning("event=disputed array=%s at=%s place=%s", name, cluster, one.place)
+
+    def _tell_future(self, cluster: str, ends: Ends) -> None:
+        """Say of each host once that its clock seems to be ahead."""
+        for one in future_of(ends):
+            if (key := (cluster, one.host)) not in self._fast:
+                self._fast.add(key)
+                ahead_s = (one.ended_at - self._clock.now()).total_seconds()
+                known = "event=clock_ahead cluster=%s host=%r ahead_s=%d"
+                _log.warning(known, cluster, one.host, ahead_s)
 
 
 def _used(campaigns: Iterable[Campaign], arrays: Iterable[Array]) -> set[str]:

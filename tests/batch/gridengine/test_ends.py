@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.batch.gridengine.ends import settled
+from gridbridge.batch.gridengine.ends import settled, told
 from gridbridge.model.accounting import RemoteRecord, Source
+from gridbridge.model.job import FutureEnd, JobEnd
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SEVEN = RemoteRecord(
@@ -25,7 +26,8 @@ ZERO = replace(SEVEN, exit_status=0)
 PUT_BACK = replace(SEVEN, failed=25, exit_status=99)
 PART = replace(SEVEN, pe_task="1.beta-n1", exit_status=1)
 UNSEEN = replace(SEVEN, failed=19, exit_status=0, user_s=0.0)
-LATER = replace(ZERO, ended_at=NOON + timedelta(minutes=6))
+LATER = replace(ZERO, ended_at=NOON + timedelta(minutes=6), host="n1")
+KILLED = replace(SEVEN, failed=7, exit_status=137)
 
 
 @pytest.mark.parametrize(
@@ -40,10 +42,13 @@ LATER = replace(ZERO, ended_at=NOON + timedelta(minutes=6))
         ([SEVEN, UNSEEN], 7, False),
         ([LATER], None, False),
         ([SEVEN, LATER], 7, False),
+        ([UNSEEN, LATER], None, False),
+        ([KILLED, LATER], None, False),
     ],
     ids=[
         *("none", "one", "twice the same", "two ends", "put back before"),
         *("a part of it", "one not seen", "in the future", "one in the future"),
+        *("a lost run before the future", "a killed run before the future"),
     ],
 )
 def test_one_end_is_believed_and_of_several_none(
@@ -59,3 +64,27 @@ def test_an_end_that_nobody_saw_is_told_where_nothing_else_is() -> None:
 
     assert end is not None
     assert (end.is_unseen, disputed) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("records", "status"),
+    [([LATER], 0), ([LATER, PUT_BACK], 0), ([UNSEEN, LATER], None), ([KILLED, LATER], None)],
+    ids=["alone", "put back", "beside a lost run", "beside a killed one"],
+)
+def test_an_end_in_the_future_is_known_and_not_judged(
+    records: list[RemoteRecord], status: int | None
+) -> None:
+    """Its host's clock may be ahead; what it will count as contradicts another or not."""
+    end, disputed = told(records, NOON)
+
+    assert isinstance(end, FutureEnd)
+    assert (end.host, end.ended_at, disputed) == ("n1", LATER.ended_at, False)
+    assert (end.end.exit_status if end.end else None) == status
+
+
+def test_an_end_in_the_future_is_believed_when_its_time_has_come() -> None:
+    """The run that failed before it was put back."""
+    end, disputed = told([UNSEEN, LATER], NOON + timedelta(minutes=2))
+
+    assert isinstance(end, JobEnd)
+    assert (end.exit_status, disputed) == (0, False)

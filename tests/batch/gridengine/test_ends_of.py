@@ -1,12 +1,13 @@
 """How the tasks of several arrays ended is one look into the accounting file."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from gridbridge.batch.gridengine.status import ends_of
 from gridbridge.errors import CommandFailed
-from gridbridge.model.job import AskedArray
+from gridbridge.model.job import AskedArray, FutureEnd, JobEnd
 from gridbridge.model.route import Cell
 from tests.batch.gridengine.test_accounting import OURS, task
 
@@ -34,7 +35,7 @@ class Site:
             for number in numbers
         ]
         return {
-            account: {place: end and end.exit_status for place, end in found.items()}
+            account: {place: end and _seen(end).exit_status for place, end in found.items()}
             for account, found in ends_of(self.cell, asked).items()
         }
 
@@ -42,6 +43,11 @@ class Site:
 @pytest.fixture(name="site")
 def _site(tmp_path: Path) -> Site:
     return Site(tmp_path)
+
+
+def _seen(end: JobEnd | FutureEnd) -> JobEnd:
+    assert isinstance(end, JobEnd)
+    return end
 
 
 def _task(place: int, status: int, number: int) -> bytes:
@@ -66,6 +72,19 @@ def test_two_ends_of_a_task_are_none(site: Site) -> None:
     site.file.write_bytes(_task(1, 0, 7) + _task(1, 1, 7))
 
     assert site.ends(7) == {"gc.alpha.3.7": {1: None}}
+
+
+def test_an_end_in_the_future_is_told_as_one(site: Site) -> None:
+    """Left out it would be one of which nothing is known."""
+    fields = _task(1, 0, 7).split(b":")
+    fields[10] = b"4102444800"
+    site.file.write_bytes(b":".join(fields))
+    asked = [AskedArray(job_id=7, account="gc.alpha.3.7", places=range(1, 9))]
+
+    found = ends_of(site.cell, asked)["gc.alpha.3.7"][1]
+
+    assert isinstance(found, FutureEnd)
+    assert (found.ended_at, found.host) == (datetime(2100, 1, 1, tzinfo=UTC), "alpha-n2")
 
 
 def test_where_that_file_is_not_to_read_qacct_is_asked_about_each(site: Site) -> None:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.ending.judge import Judge
+from gridbridge.decisions.campaigns.ending.judge import Ends, Judge
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.wiping import Wipe, WipedFor
-from gridbridge.model.job import JobEnd
+from gridbridge.model.job import FutureEnd, JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
@@ -66,7 +66,7 @@ class Site:
         self.living: frozenset[int] = frozenset()
         self.within_s = 0.0  # beta tells ends
 
-    def look(self, *rows: range, ended: Mapping[int, JobEnd | None]) -> tuple[list[int], bool]:
+    def look(self, *rows: range, ended: Ends) -> tuple[list[int], bool]:
         """Return the places whose attempts have ended, and whether the array is over."""
         seen = ClusterSnapshot(
             cluster="beta",
@@ -77,7 +77,7 @@ class Site:
             jobs={7: tuple(_row(some) for some in rows)},
         )
 
-        def ends(asked: Mapping[Array, range]) -> dict[Array, Mapping[int, JobEnd | None]]:
+        def ends(asked: Mapping[Array, range]) -> dict[Array, Ends]:
             self.asked += len(asked)
             return dict.fromkeys(asked, ended)
 
@@ -269,5 +269,28 @@ def test_only_what_its_cluster_was_asked_about_counts_as_deleted(
     assert site.look(range(3, 6), ended={1: well}) == ([1], False)
     missed_s[2] = 301.0
     assert site.look(range(3, 6), ended={2: well}) == ([2], False)
+    first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
+    assert (first.outcome, second.outcome) == (Outcome.SUCCESS, Outcome.SUCCESS)
+
+
+def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotten(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Successes there were told as deletions once."""
+    missed_s = [61.0]
+    at = datetime.now(UTC) + timedelta(hours=1)
+    well = FutureEnd(ended_at=at, host="n1", end=JobEnd(exit_status=0, wallclock_s=3.0))
+
+    def for_s(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+        return dict.fromkeys(gone, missed_s[0])
+
+    monkeypatch.setattr(site.updator._missing, "for_s", for_s)
+
+    assert site.look(range(3, 6), ended={1: well, 2: well}) == ([], False)
+    assert caplog.text.count("event=clock_ahead cluster=beta host='n1' ahead_s=3") == 1
+    assert site.late == []
+    missed_s[0] = 601.0
+    assert site.look(range(3, 6), ended={1: well, 2: well}) == ([1, 2], False)
+    assert (site.late, caplog.text.count("clock_ahead")) == ([(site.array,)], 1)
     first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
     assert (first.outcome, second.outcome) == (Outcome.SUCCESS, Outcome.SUCCESS)

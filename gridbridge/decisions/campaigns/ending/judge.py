@@ -14,12 +14,14 @@ from gridbridge.decisions.wrapper import true_status
 from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, CampaignState, Outcome
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.wiping import Mark, WipedFor
-from gridbridge.model.job import JobEnd, KilledFor
+from gridbridge.model.job import FutureEnd, JobEnd, KilledFor
 
-Ends = Mapping[int, JobEnd | None]  # by place; None: what is told contradicts itself
+Told = JobEnd | FutureEnd | None  # None: what is told contradicts itself
+Ends = Mapping[int, Told]  # by place
 NO_MARKS: Mapping[int, Mark] = {}
 UNSEEN = JobEnd()
 FORGOTTEN = JobEnd(killed_for=KilledFor.DELETION, is_unstarted=True)
+FUTURE_S = 600.0  # so long after it was listed last a task's end in the future counts
 
 
 class Judge:
@@ -43,12 +45,13 @@ class Judge:
         marks = self._marks.get((array.campaign, array.number), NO_MARKS)
         return frozenset(place for place, mark in marks.items() if mark.wiped_for is WipedFor.LEFT)
 
-    def believed(self, array: Array, ends: Ends) -> Ends:
+    def believed(self, array: Array, missing: Mapping[Attempt, float], ends: Ends) -> Ends:
         """Return the ends that count: nobody waits for more of a cancelled campaign's.
 
         Where the owner has given disputed ones up, they count as seen by nobody. A record of a task
         that never began would be forged.
         """
+        ends = overdue(missing, ends)
         ends = {**ends, **dict.fromkeys(self.left(array), FORGOTTEN)}
         if self._is_cancelled(array):
             ends = {place: end for place, end in ends.items() if end}
@@ -94,6 +97,23 @@ def cancelled(attempt: Attempt) -> Attempt:
     return replace(attempt, outcome=Outcome.CANCELLED) if is_killed else attempt
 
 
+def overdue(missing: Mapping[Attempt, float], ends: Ends) -> Ends:
+    """Return ends of which one that contradicts another is disputed, though its time is to come.
+
+    A forged record of the year 9999 would keep a task from its end without a word.
+    """
+    late = {one.place for one, missed_s in missing.items() if missed_s > FUTURE_S}
+    return {
+        place: end if place not in late or not isinstance(end, FutureEnd) or end.end else None
+        for place, end in ends.items()
+    }
+
+
+def future_of(ends: Ends) -> tuple[FutureEnd, ...]:
+    """Return the ends that are told for a time to come."""
+    return tuple(end for end in ends.values() if isinstance(end, FutureEnd))
+
+
 def disputed_of(missing: Iterable[Attempt], ends: Ends) -> tuple[Attempt, ...]:
     """Return the attempts of which what is told contradicts itself."""
     return tuple(one for one in missing if ends.get(one.place, UNSEEN) is None)
@@ -101,7 +121,7 @@ def disputed_of(missing: Iterable[Attempt], ends: Ends) -> tuple[Attempt, ...]:
 
 def ended(
     missing: Mapping[Attempt, float],
-    ends: Mapping[int, JobEnd | None],
+    ends: Ends,
     walltime_s: int,
     forgotten_s: float,
     marks: Mapping[int, Mark] = NO_MARKS,
@@ -109,21 +129,24 @@ def ended(
     """Return attempts with their outcomes; `missing` says for how long each was not listed.
 
     They are of one array, and `ends` and `marks` are by its places. What is told of an end and
-    contradicts itself (None) is no end, and does not make it forgotten either.
+    contradicts itself (None), or is to come, is no end, and does not make it forgotten either.
     """
-    return tuple(
-        _with(one, end, walltime_s, marks.get(one.place))
+    told = (
+        (one, _now(ends.get(one.place, FORGOTTEN if missed_s > forgotten_s else None), missed_s))
         for one, missed_s in missing.items()
-        if (end := ends.get(one.place, FORGOTTEN if missed_s > forgotten_s else None))
     )
+    return tuple(_with(one, end, walltime_s, marks.get(one.place)) for one, end in told if end)
 
 
 def forgotten(
-    missing: Mapping[Attempt, float], ends: Mapping[int, JobEnd | None], forgotten_s: float
+    missing: Mapping[Attempt, float], ends: Ends, forgotten_s: float
 ) -> tuple[Attempt, ...]:
-    """Return the attempts of which nothing was told for too long."""
-    late = (one for one, missed_s in missing.items() if missed_s > forgotten_s)
-    return tuple(one for one in late if one.place not in ends)
+    """Return the attempts of which nothing was told for too long, or an end that is to come."""
+    untold = {one: missed_s for one, missed_s in missing.items() if one.place not in ends}
+    late = [one for one, missed_s in untold.items() if missed_s > forgotten_s]
+    future = {place for place, end in ends.items() if isinstance(end, FutureEnd)}
+    late += [one for one in missing if one.place in future and missing[one] > FUTURE_S]
+    return tuple(late)
 
 
 def still_known(
@@ -137,6 +160,12 @@ def still_known(
     if lives is None:
         return frozenset()
     return frozenset(one for one in late if not is_listed or one.place in lives)
+
+
+def _now(told: Told, missed_s: float) -> JobEnd | None:
+    if isinstance(told, FutureEnd):
+        return told.end if missed_s > FUTURE_S else None
+    return told
 
 
 def _with(attempt: Attempt, end: JobEnd, walltime_s: int, mark: Mark | None) -> Attempt:

@@ -1,5 +1,6 @@
 """A task has ended once its cluster tells so, or has forgotten it for long."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -7,8 +8,10 @@ import pytest
 from gridbridge.decisions.campaigns.ending.judge import (
     FORGOTTEN,
     Judge,
+    disputed_of,
     ended,
     forgotten,
+    overdue,
     still_known,
 )
 from gridbridge.decisions.campaigns.ending.portions import portions
@@ -23,7 +26,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.plan import Again, Plan
 from gridbridge.model.campaigns.wiping import Mark, WipedFor
-from gridbridge.model.job import JobEnd, KilledFor
+from gridbridge.model.job import FutureEnd, JobEnd, KilledFor
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -177,3 +180,29 @@ def test_a_task_that_a_list_leaves_out_is_asked_for(
     found = still_known((attempt(1), attempt(2)), known, is_listed)
 
     assert sorted(one.place for one in found) == kept
+
+
+AHEAD = FutureEnd(ended_at=NOON, host="n1", end=JobEnd(exit_status=0))
+
+
+def test_an_end_that_is_to_come_is_not_judged_and_is_not_forgotten() -> None:
+    """Its host's clock may be ahead. Once it would count, its cluster is asked about the array."""
+    missing = {attempt(1): 599.0, attempt(2): 601.0}
+    ends = {1: AHEAD, 2: AHEAD}
+
+    found = ended(missing, ends, 600, 60.0)
+
+    assert [(one.place, one.outcome) for one in found] == [(2, Outcome.SUCCESS)]
+    assert forgotten(missing, ends, 60.0) == (attempt(2),)
+
+
+def test_an_end_that_is_to_come_and_contradicts_another_is_disputed_after_a_while() -> None:
+    """Until its time has come."""
+    missing = {attempt(1): 599.0, attempt(2): 601.0}
+    ends = dict.fromkeys((1, 2), replace(AHEAD, end=None))
+
+    found = overdue(missing, ends)
+
+    assert (found[1], found[2]) == (ends[1], None)
+    assert disputed_of(missing, found) == (attempt(2),)
+    assert ended(missing, found, 600, 60.0) == ()
