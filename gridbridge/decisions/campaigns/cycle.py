@@ -182,8 +182,10 @@ def _wound_up(ends: _Ends) -> tuple[int, ...]:
 def _again(seen: Seen, alive: Set[int]) -> tuple[Again, ...]:
     """Return the tasks that are tried once more; those of a test are tried once.
 
-    Clusters that are too small for a task are none to which it could go.
+    Clusters that are too small for a task are none to which it could go. What its cluster has lost
+    may run on: only a task that may run twice at the same time is tried again then.
     """
+    twice = {one.number for one in seen.campaigns if one.jdl.may_be_copied}
     clusters = {
         one.number: {
             name
@@ -194,7 +196,8 @@ def _again(seen: Seen, alive: Set[int]) -> tuple[Again, ...]:
         if one.number in alive and one.jdl.type is not Type.TEST
     }
     where = clusters_of(seen.arrays)
-    ended = tuple(Tried.of(one, where.get((one.campaign, one.array), "")) for one in seen.ended)
+    surely = (one for one in seen.ended if not one.forgotten_job or one.campaign in twice)
+    ended = tuple(Tried.of(one, where.get((one.campaign, one.array), "")) for one in surely)
     return to_run_again(ended, seen.earlier, clusters, seen.failures)
 
 

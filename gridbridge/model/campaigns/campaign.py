@@ -38,7 +38,7 @@ class Outcome(StrEnum):
     SIGNAL = "signal"
     WALLTIME = "walltime"
     PREEMPTED = "preempted"
-    SITE_FAULT = "site_fault"  # its host was lost, or nobody saw its end
+    SITE_FAULT = "site_fault"  # its host was lost, its cluster lost it, or nobody saw its end
     SETUP_ERROR = "setup_error"  # the cluster could not start it
     CANCELLED = "cancelled"  # with its campaign; or somebody deleted it at its cluster
     UNWANTED = "unwanted"  # its owner cancelled this task
@@ -145,6 +145,7 @@ class Attempt:
     exit_status: int | None = None
     wallclock_s: int | None = None
     host: str = ""  # where it ended, in the cycle that learns it; not kept
+    forgotten_job: int = 0  # in which it ran, where its cluster has lost that; not kept either
     is_past: bool = False  # its owner had the task tried again since: it counts no more
     is_overrun: bool = False  # it came to a copy, by overrunning its walltime
 

@@ -22,6 +22,7 @@ class Missing:
         self._known = kept.all()
         self._of: dict[Key, set[Place]] = {}  # of each array those that are known
         self._since_s: dict[Key, dict[Place, float]] = {}  # by the steady clock, which nobody sets
+        self._ran: dict[Key, Set[int]] = {}  # which places of each array ran when last listed
         self.changed: list[Missed] = []  # in this cycle
 
     def begin(self) -> None:
@@ -30,14 +31,19 @@ class Missing:
         for place in self._known:
             self._of.setdefault(place[:2], set()).add(place)
 
-    def see(self, array: Array, listed: Set[int]) -> None:
-        """Note which places of an array are listed."""
+    def see(self, array: Array, listed: Set[int], running: Set[int]) -> None:
+        """Note which places of an array are listed, and which of those run."""
         of = array.campaign, array.number
+        self._keep_ran(of, (self._ran.get(of, frozenset()) - listed) | running)
         if since_s := self._since_s.get(of):
             self._since_s[of] = {one: at for one, at in since_s.items() if one[2] not in listed}
         for one in self._of.get(of, ()):
             if one[2] in listed:
                 self._change(one, is_missing=False)
+
+    def ran(self, array: Array) -> Set[int]:
+        """Return the places of an array that ran when this run of the program saw them last."""
+        return self._ran.get((array.campaign, array.number), frozenset())
 
     def for_s(self, gone: Iterable[Attempt]) -> dict[Attempt, float]:
         """Return for how long attempts that are not listed now have not been."""
@@ -53,9 +59,17 @@ class Missing:
         over = {_place(one) for one in ended}
         for place in over:
             self._since_s.get(place[:2], {}).pop(place, None)
+        for of in {place[:2] for place in over}:
+            self._keep_ran(of, self._ran.get(of, frozenset()) - {place[2] for place in over})
         for place in map(_place, gone):
             if place not in over and place not in self._known:
                 self._change(place, is_missing=True)
+
+    def _keep_ran(self, of: Key, places: Set[int]) -> None:
+        if places:
+            self._ran[of] = places
+        else:
+            self._ran.pop(of, None)
 
     def _before_s(self, one: Attempt) -> float:
         """Return for how long it was missing when this run of the program saw it first."""

@@ -71,8 +71,19 @@ def max_slots(seen: ClusterSnapshot) -> int:
 
 def listed_places(array: Array, seen: ClusterSnapshot) -> frozenset[int]:
     """Return the places of an array's tasks that its cluster lists."""
-    whole = range(1, array.size + 1)
+    return _places(array, seen.jobs.get(array.job_id, ()))
+
+
+def running_places(array: Array, seen: ClusterSnapshot) -> frozenset[int]:
+    """Return the places of those that run, and that nobody deletes."""
     rows = seen.jobs.get(array.job_id, ())
+    return _places(
+        array, (row for row in rows if row.state.has_begun and not row.state.is_deleting)
+    )
+
+
+def _places(array: Array, rows: Iterable[JobStatus]) -> frozenset[int]:
+    whole = range(1, array.size + 1)
     return frozenset(place for row in rows for some in row.tasks or (whole,) for place in some)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from gridbridge.apply.campaigns import stress
 from gridbridge.decisions.campaigns.copies import by_task
-from gridbridge.decisions.campaigns.ending.judge import Ends, Judge, disputed_of, future_of
+from gridbridge.decisions.campaigns.ending.judge import Ends, Judge, Known, disputed_of, future_of
 from gridbridge.decisions.campaigns.failures.dropped import written_off
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -32,6 +32,7 @@ from gridbridge.services.campaigns.occupancy import (
     elapsed,
     listed_places,
     room,
+    running_places,
     there,
     wanted_clusters,
 )
@@ -207,8 +208,8 @@ class Updator:
                 gone, of = missing[look.array], ends[look.array]
                 self._tell_disputed(look.array.cluster, disputed_of(gone, of))
                 self._tell_future(look.array.cluster, told[look.array])
-                lives = living.get(look.array)
-                found = judge.ended(look.array, gone, of, lives, look.is_listed)
+                known = self._known(look, living.get(look.array))
+                found = judge.ended(look.array, gone, of, known)
             self._missing.settle(look.missing, found)
             ended += found
             over += [look.array] if len(found) == look.pending else []
@@ -242,12 +243,15 @@ class Updator:
     def _look_at(self, array: Array, seen: ClusterSnapshot) -> Look | None:
         """Return what is missing of an array; None while all of it is listed."""
         listed = listed_places(array, seen)
-        self._missing.see(array, listed)
+        self._missing.see(array, listed, running_places(array, seen))
         if len(listed) == array.size:
             return None
         pending = self._tries.pending_places(array)
         missing = self._missing.for_s(self._tries.pending_at(array, pending - listed))
         return Look(array=array, missing=missing, pending=len(pending), is_listed=bool(listed))
+
+    def _known(self, look: Look, lives: frozenset[int] | None) -> Known:
+        return Known(is_listed=look.is_listed, lives=lives, ran=self._missing.ran(look.array))
 
     def _written_off(self, arrays: Iterable[Array]) -> Iterator[Attempt]:
         """Give the attempts of arrays whose cluster nobody asks any more, as root said."""

@@ -488,3 +488,18 @@ def test_tasks_of_a_test_are_tried_once() -> None:
     test = replace(SWEEP, jdl=replace(SWEEP.jdl, type=Type.TEST))
 
     assert plan(seen(campaigns=(test,), ended=ended(Outcome.SETUP_ERROR))).again == ()
+
+
+def test_what_its_cluster_lost_runs_again_only_if_it_may_run_twice() -> None:
+    """It may run on where it was; its owner says what follows."""
+    lost = tuple(replace(one, forgotten_job=8) for one in ended(*[Outcome.SITE_FAULT] * 2))
+    twice = replace(SWEEP, jdl=replace(SWEEP.jdl, is_idempotent=True))
+    look = seen(ended=lost, arrays=(array(),))
+
+    event = told(look)[Code.SITE_FAULT]
+    assert text(event) == (
+        "2 tasks were lost at beta: it knows nothing any more of what ran there in job 8"
+    )
+    assert plan(look).again == ()
+    assert [one.task for one in plan(replace(look, campaigns=(twice,))).again] == [0, 1]
+    assert len(plan(replace(look, ended=ended(*[Outcome.SITE_FAULT] * 2))).again) == 2

@@ -27,6 +27,7 @@ class Rounds:
         self.campaigns = Campaigns(database)
         self.now_s = NOON.timestamp()
         self.steady_s = 50.0
+        self.running: set[int] = set()  # places that run where they are listed
         self.new_process()
 
     def new_process(self) -> None:
@@ -44,7 +45,8 @@ class Rounds:
         self.missing.begin()
         absent = [attempts[n] for n in gone]
         (array,) = self.campaigns.open_arrays()
-        self.missing.see(array, {one.place for one in attempts} - {one.place for one in absent})
+        listed = {one.place for one in attempts} - {one.place for one in absent}
+        self.missing.see(array, listed, self.running & listed)
         told = self.missing.for_s(absent)
         self.missing.settle(absent, [])
         self.kept.note(self.missing.changed)
@@ -161,3 +163,18 @@ def test_a_state_file_before_goes_on(tmp_path: Path) -> None:
 
     assert MissingTasks(database).all() == {(1, 1, 2): NOON}
     database.close()
+
+
+def test_what_ran_when_it_was_listed_last_is_known_until_it_has_ended(
+    rounds: Rounds, attempts: tuple[Attempt, ...]
+) -> None:
+    """What was put back waits again."""
+    (array,) = rounds.campaigns.open_arrays()
+    rounds.running = {1, 2}
+    rounds.look(attempts)
+    rounds.running = {1}
+    rounds.look(attempts, 0)
+    ran = rounds.missing.ran(array)
+    rounds.missing.settle(attempts[:1], attempts[:1])
+
+    assert (ran, rounds.missing.ran(array)) == ({1}, set())

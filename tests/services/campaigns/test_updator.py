@@ -294,3 +294,23 @@ def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotte
     assert (site.late, caplog.text.count("clock_ahead")) == ([(site.array,)], 1)
     first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
     assert (first.outcome, second.outcome) == (Outcome.SUCCESS, Outcome.SUCCESS)
+
+
+def test_what_was_listed_as_running_and_vanishes_was_lost_by_its_cluster(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a qmaster that lost its spool: it does not count as deleted."""
+
+    def for_long(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+        return dict.fromkeys(gone, 61.0)
+
+    monkeypatch.setattr(site.updator._missing, "for_s", for_long)
+    site.look(range(1, 3), ended={})
+    first, second, third, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
+
+    assert [one.outcome for one in (first, second)] == [Outcome.PENDING] * 2
+    assert third.outcome is Outcome.CANCELLED
+    monkeypatch.setattr(site, "_living", lambda _: {})
+    assert site.look(ended={}) == ([1, 2], True)
+    first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
+    assert [one.outcome for one in (first, second)] == [Outcome.SITE_FAULT] * 2

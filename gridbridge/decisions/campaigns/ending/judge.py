@@ -2,17 +2,19 @@
 
 Unknown never means gone. A task that somebody deleted before it started leaves no record, so one
 that is neither listed nor accounted for has ended once it was missed for long enough. One that was
-held before it was deleted never began: it has ended as soon as it is not listed.
+held before it was deleted never began: it has ended as soon as it is not listed. One that ran
+leaves a record, so that without one its cluster has lost it, and it may run on.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, replace
 
 from gridbridge.decisions.campaigns.ending.outcomes import outcome_of, outcome_of_wiped
 from gridbridge.decisions.campaigns.failures.disputed import given_up
 from gridbridge.decisions.wrapper import true_status
 from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, CampaignState, Outcome
 from gridbridge.model.campaigns.events import Event
+from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.campaigns.wiping import Mark, WipedFor
 from gridbridge.model.job import FutureEnd, JobEnd, KilledFor
 
@@ -22,6 +24,15 @@ NO_MARKS: Mapping[int, Mark] = {}
 UNSEEN = JobEnd()
 FORGOTTEN = JobEnd(killed_for=KilledFor.DELETION, is_unstarted=True)
 FUTURE_S = 600.0  # so long after it was listed last a task's end in the future counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of an array of which some is missing."""
+
+    is_listed: bool  # some of it
+    lives: frozenset[int] | None  # which places surely live; None: its cluster knows no such array
+    ran: Set[int] = frozenset()  # which ran when they were listed last
 
 
 class Judge:
@@ -68,20 +79,21 @@ class Judge:
         array: Array,
         missing: Mapping[Attempt, float],
         ends: Ends,
-        lives: frozenset[int] | None,
-        is_listed: bool,
+        known: Known,
     ) -> tuple[Attempt, ...]:
-        """Return the attempts of an array that have ended, with their outcomes.
-
-        `lives` has what of it surely lives, None where the cluster knows no such array.
-        """
+        """Return the attempts of an array that have ended, with their outcomes."""
         campaign = self._campaigns.get(array.campaign)
         wish = campaign.jdl.clusters.get(array.cluster) if campaign else None
-        kept = still_known(self.late(missing, ends), lives, is_listed)
+        late = self.late(missing, ends)
+        kept = still_known(late, known.lives, known.is_listed)
         left = {one: missed_s for one, missed_s in missing.items() if one not in kept}
         marks = self._marks.get((array.campaign, array.number), NO_MARKS)
+        is_cancelled = self._is_cancelled(array)
+        lost = frozenset() if is_cancelled else lost_places(late, ends, known.ran)
+        ends = {**ends, **dict.fromkeys(lost, UNSEEN)}
         found = ended(left, ends, wish.walltime_s if wish else 0, self._forgotten_s, marks)
-        return tuple(map(cancelled, found)) if self._is_cancelled(array) else found
+        found = tuple(lost_in(one, array.job_id) if one.place in lost else one for one in found)
+        return tuple(map(cancelled, found)) if is_cancelled else found
 
     def _is_cancelled(self, array: Array) -> bool:
         campaign = self._campaigns.get(array.campaign)
@@ -95,6 +107,21 @@ def cancelled(attempt: Attempt) -> Attempt:
     """
     is_killed = attempt.outcome is Outcome.SIGNAL
     return replace(attempt, outcome=Outcome.CANCELLED) if is_killed else attempt
+
+
+def lost_places(late: Iterable[Attempt], ends: Ends, ran: Set[int]) -> frozenset[int]:
+    """Return the places of tasks that ran, and of which their cluster knows nothing any more.
+
+    A prologue or epilogue that it lost counts as deleted, which fails it: it may run on, too.
+    """
+    untold = (one for one in late if one.place not in ends and not is_step(one.task))
+    return frozenset(one.place for one in untold if one.place in ran)
+
+
+def lost_in(attempt: Attempt, job_id: int) -> Attempt:
+    """Return an attempt with the job of which its cluster knows nothing, unless nikita ended it."""
+    is_lost = attempt.outcome is Outcome.SITE_FAULT
+    return replace(attempt, forgotten_job=job_id) if is_lost else attempt
 
 
 def overdue(missing: Mapping[Attempt, float], ends: Ends) -> Ends:

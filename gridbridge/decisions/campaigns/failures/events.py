@@ -37,6 +37,7 @@ BEGAN = BY_ITSELF | {
     Outcome.RESUBMIT_LAST,
     Outcome.PREEMPTED,
 }
+FORGOTTEN = "it knows nothing any more of what ran there in job {job}"
 CODES = {
     Outcome.PROGRAM_ERROR: Code.EXIT_ERROR,
     Outcome.SIGNAL: Code.EXIT_ERROR,
@@ -99,6 +100,7 @@ def note_tasks(
             opened_now(Kind.TASK, CODES[one.outcome], one.campaign, cluster, at),
             exit_status=one.exit_status,
             first_task=one.task,
+            why=FORGOTTEN.format(job=one.forgotten_job) if one.forgotten_job else "",
         )
         known = book.equal_to(fresh) or fresh
         book.put(replace(known, tasks=known.tasks + 1, last_at=at))

@@ -8,6 +8,7 @@ import pytest
 from gridbridge.decisions.campaigns.ending.judge import (
     FORGOTTEN,
     Judge,
+    Known,
     disputed_of,
     ended,
     forgotten,
@@ -29,6 +30,26 @@ from gridbridge.model.campaigns.wiping import Mark, WipedFor
 from gridbridge.model.job import FutureEnd, JobEnd, KilledFor
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+GONE = Known(is_listed=False, lives=None)
+SWEEP = Campaign(
+    number=1,
+    uid=1000,
+    owner="alice",
+    state=CampaignState.IN_TREATMENT,
+    submitted_at=NOON,
+    tasks=3,
+    digest="",
+    jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")}),
+)
+ARRAY = Array(
+    campaign=1,
+    number=1,
+    cluster="beta",
+    state=ArrayState.RELEASED,
+    size=3,
+    job_id=8,
+    intended_at=NOON,
+)
 
 
 def attempt(place: int) -> Attempt:
@@ -93,27 +114,9 @@ def test_a_signal_that_ends_a_cancelled_campaigns_task_is_its_cancellation(
     state: CampaignState, outcome: Outcome
 ) -> None:
     """What ended by itself ended so."""
-    campaign = Campaign(
-        number=1,
-        uid=1000,
-        owner="alice",
-        state=state,
-        submitted_at=NOON,
-        tasks=3,
-        digest="",
-        jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")}),
-    )
-    array = Array(
-        campaign=1,
-        number=1,
-        cluster="beta",
-        state=ArrayState.RELEASED,
-        size=3,
-        intended_at=NOON,
-    )
     ends = {1: JobEnd(signal=9), 2: JobEnd(exit_status=0), 3: JobEnd(exit_status=3)}
     missing = {attempt(place): 0.0 for place in ends}
-    found = Judge([campaign], (), {}, 60.0).ended(array, missing, ends, None, is_listed=False)
+    found = Judge([replace(SWEEP, state=state)], (), {}, 60.0).ended(ARRAY, missing, ends, GONE)
 
     assert [one.outcome for one in found] == [outcome, Outcome.SUCCESS, Outcome.PROGRAM_ERROR]
 
@@ -206,3 +209,38 @@ def test_an_end_that_is_to_come_and_contradicts_another_is_disputed_after_a_whil
     assert (found[1], found[2]) == (ends[1], None)
     assert disputed_of(missing, found) == (attempt(2),)
     assert ended(missing, found, 600, 60.0) == ()
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        pytest.param(
+            CampaignState.IN_TREATMENT,
+            [(1, Outcome.SITE_FAULT, 8), (2, Outcome.CANCELLED, 0), (3, Outcome.SUCCESS, 0)],
+            id="of a campaign that goes on",
+        ),
+        pytest.param(
+            CampaignState.CANCELLED,
+            [(1, Outcome.CANCELLED, 0), (2, Outcome.CANCELLED, 0), (3, Outcome.SUCCESS, 0)],
+            id="of a cancelled one",
+        ),
+    ],
+)
+def test_what_ran_and_vanished_without_a_record_was_lost_by_its_cluster(
+    state: CampaignState, expected: list[tuple[int, Outcome, int]]
+) -> None:
+    """What never ran was deleted."""
+    judge = Judge([replace(SWEEP, state=state)], (), {}, 60.0)
+    missing = dict.fromkeys(map(attempt, (1, 2, 3)), 61.0)
+
+    found = judge.ended(ARRAY, missing, {3: JobEnd(exit_status=0)}, replace(GONE, ran={1, 3}))
+
+    assert [(one.place, one.outcome, one.forgotten_job) for one in found] == expected
+
+
+def test_what_nikita_deleted_and_left_no_record_was_not_lost_by_its_cluster() -> None:
+    judge = Judge([SWEEP], (), {(1, 1): {1: Mark(wiped_for=WipedFor.OVERRAN)}}, 60.0)
+
+    (found,) = judge.ended(ARRAY, {attempt(1): 61.0}, {}, replace(GONE, ran={1}))
+
+    assert (found.outcome, found.forgotten_job) == (Outcome.WALLTIME, 0)
