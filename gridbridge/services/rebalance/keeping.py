@@ -194,10 +194,14 @@ class Keeper:
                 self._carried.end(one.token, stored.now, CUT)
 
     def _forget_left(self, stored: Stored, kept: Mapping[str, Kept]) -> None:
-        """Note that replicas are gone which were to go, by whoever's hand."""
+        """Note which replicas are gone that were to go, by whoever's hand, and which are not."""
         for dataset, area in stored.leaving:
-            if (one := kept.get(dataset)) and area not in one.dataset.storages:
+            one = kept.get(dataset)  # None: it is gone, or nobody knows just now
+            if one and area in one.dataset.storages:
+                self._notes.leave(dataset, area, stored.now)
+            elif one:
                 self._notes.left(dataset, area)
+        self._notes.forget_leaving(stored.now - KEPT)
 
     def _is_quiesced(self) -> bool:
         return self._notes.quiesced() is not None

@@ -2,6 +2,7 @@
 
 import subprocess
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from gridbridge.services.tools.datasets import owned
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.rebalance.carried import CarriedReplicas
+from gridbridge.state.database.rebalance.notes import Rebalanced
 from tests.services.rebalance.areas import NAMES
 from tests.services.rebalance.desk import Desk
 
@@ -317,6 +319,20 @@ def test_a_removal_that_fails_after_a_good_copy_is_tried_again(desk: Desk) -> No
     assert there == was_whole - {left}
     assert last.advice.moves == ()
     assert len(desk.did("copy")) == 1
+
+
+def test_what_was_to_go_is_kept_in_mind_as_long_as_its_dataset_is_there(desk: Desk) -> None:
+    """Nobody fills the state file by datasets that are gone."""
+    (left,) = added(desk, 1)
+    database = Database.open(desk.policy.site.state)
+    notes, now = Rebalanced(database), desk.clock.now()
+    for dataset in ("al/reads", "al/gone"):
+        notes.leave(dataset, left, now - timedelta(days=31))
+    desk.round()
+    found = notes.leaving()
+    database.close()
+
+    assert found == {("al/reads", left)}
 
 
 def test_a_replica_that_its_owner_removed_meanwhile_is_not_to_go_any_more(desk: Desk) -> None:

@@ -53,6 +53,11 @@ class Rebalanced:
         of = and_(NOTES.c.kind == LEAVING, NOTES.c.name == f"{dataset} {area}")
         self._database.execute(delete(NOTES).where(of))
 
+    def forget_leaving(self, before: datetime) -> None:
+        """Forget what was noted before a time: its dataset is there no more."""
+        of = and_(NOTES.c.kind == LEAVING, NOTES.c.at < before)
+        self._database.execute(delete(NOTES).where(of))
+
     def quiesced(self) -> datetime | None:
         """Return since when nothing may be moved; None: it may."""
         return self._of(QUIESCED).get("")
