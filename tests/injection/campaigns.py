@@ -33,6 +33,8 @@ from gridbridge.model.policy import Policy
 from gridbridge.services import cycle
 from gridbridge.services.campaigns.nikita.service import Daemon
 from gridbridge.services.campaigns.runner import Runner
+from gridbridge.services.rebalance.deciding import Asked
+from gridbridge.services.rebalance.live import Rebalancer
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import Completed
 from gridbridge.state import campaign_files, campaign_inbox, campaign_register
@@ -59,6 +61,8 @@ NIKITAS = (
     *("services/campaigns/nikita/", "services/campaigns/requests", "apply/campaigns/"),
     *("state/database/marks", "state/clocks", "state/campaign_files", "state/campaign_register"),
 )
+MOVERS = ("services/rebalance/", "state/database/rebalance/", "state/database/marks")
+MOVED_BY = ("services/campaigns/", "apply/campaigns/", "state/database/camp")
 OWNERS = ("methods/arrays/", "methods/owner", "state/ledger", "gridengine/submit")
 CONFIGURATION = f"""
 [site]
@@ -259,6 +263,48 @@ def flooded() -> None:
     _a_cycle()
 
 
+def full_there() -> None:
+    """Have its tasks wait at beta, while delta takes none; then delta has room."""
+    (sandbox.CELLS / "beta" / "waits").touch()
+    delta = sandbox.CELLS / "delta" / "slots"
+    delta.write_text("0")
+    brought()
+    _a_cycle()
+    delta.write_text("5")
+
+
+def rebalancer() -> Rebalancer:
+    """Return what moves tasks from beta without waiting for anything."""
+    policy = _impatient()
+    policy = replace(policy, rebalance=replace(policy.rebalance, least_wait_s=0.0, host_rest_s=0.0))
+    return Rebalancer(policy, Clock(), Asked(what="host", name="beta"))
+
+
+def moving() -> None:
+    """Do a round of rebalancing, as cron does, then two cycles of nikita's, then the runner's."""
+    if KILLER.files in (MOVERS, MOVED_BY):
+        KILLER.begin()
+    program = rebalancer()
+    cycle.once(program, lambda _: None)
+    program.database.close()
+    wiping()
+    for _ in range(3):
+        _a_cycle(forgotten_s=0.0)
+
+
+def moved_once() -> list[str]:
+    """Do another round and nikita's cycles, then let all start: each task succeeds once."""
+    KILLER.aim(())
+    status = killing.run(moving)
+    rows = [line.split() for line in RAN.read_text().splitlines()]
+    (sandbox.CELLS / "beta" / "waits").unlink()
+    return [
+        *check("the end of the next round", status, 0),
+        *check("what ran at delta", bool(rows), True),
+        *ran_once(forgotten_s=0.0),
+    ]
+
+
 def killed() -> None:
     """Send it so, and have its owner cancel it."""
     flooded()
@@ -354,6 +400,11 @@ def copied_once() -> list[str]:
     ]
 
 
+def moved_away() -> list[str]:
+    """Go on to the end, where what was deleted before it began leaves no record."""
+    return ran_once(forgotten_s=0.0)
+
+
 def is_gone() -> list[str]:
     """Go on until the cancelled campaign has no array; none of its tasks ran."""
     KILLER.aim(())
@@ -443,6 +494,9 @@ KILLED = {
     "nikita": Scenario(flooded, wiping, wiped_once, NIKITAS),
     "as-user-nikita": Scenario(flooded, wiping, wiped_once, OWNERS),
     "nikita-cancel": Scenario(killed, wiping, killed_once, NIKITAS),
+    "rebalance": Scenario(full_there, moving, moved_once, MOVERS),
+    "runner-moved": Scenario(full_there, moving, moved_once, MOVED_BY),
+    "as-user-moved": Scenario(full_there, moving, moved_once, OWNERS),
     "runner-cancel": Scenario(cancelled, CANCELLED, is_gone, RUNNERS),
     "as-user-cancel": Scenario(cancelled, CANCELLED, is_gone, OWNERS),
 }
@@ -513,6 +567,36 @@ def late(each: int) -> Iterator[str]:
         yield f"client {number}, at the end {[sandbox.jobs(one) for one in CELLS]}"
 
 
+def started(each: int) -> Iterator[str]:
+    """Let tasks start once their move is planned, or marked, or nikita looked; yield after each."""
+    for moment in ("planned", "marked", "looked")[::each]:
+        reset()
+        KILLER.aim(())
+        full_there()
+        status = killing.run(lambda: _start_when(moment))  # noqa: B023 - it is run at once
+        yield f"once it is {moment} (ended {status})"
+
+
+def _start_when(moment: str) -> None:
+    waits = sandbox.CELLS / "beta" / "waits"
+    program = rebalancer()
+    seen = program.gather()
+    plan = program.decide(seen)
+    assert plan.advice.moves
+    if moment == "planned":
+        waits.unlink()
+    program.apply(seen, plan)
+    program.database.close()
+    if moment == "marked":
+        waits.unlink()
+    with Daemon(_impatient(), Clock()).open_cycle() as nikita:
+        listed = nikita.gather()
+        plans = nikita.decide(listed)
+        if moment == "looked":
+            waits.unlink()
+        nikita.apply(listed, plans)
+
+
 def restored(each: int) -> Iterator[str]:
     """Restore the state file of an earlier cycle after a later one; yield which, after each.
 
@@ -556,8 +640,8 @@ def torn(each: int) -> Iterator[str]:
         yield f"{cut} bytes less"
 
 
-def _a_cycle() -> None:
-    program = runner()
+def _a_cycle(forgotten_s: float = 60.0) -> None:
+    program = runner(forgotten_s)
     program.take_in()
     cycle.once(program, lambda _: None)
 
@@ -580,7 +664,14 @@ def full(each: int) -> Iterator[str]:
     subprocess.run(["umount", LEDGER], check=True)
 
 
-OTHERS = {"clients": client_kills, "late": late, "restored": restored, "torn": torn, "full": full}
+OTHERS = {
+    "clients": client_kills,
+    "late": late,
+    "restored": restored,
+    "torn": torn,
+    "full": full,
+    "started": started,
+}
 SCENARIOS = (*KILLED, *OTHERS)
 
 
@@ -588,6 +679,9 @@ SAMPLE = {"runner": 440, "as-user": 240, "runner-cancel": 360, "as-user-cancel":
     "nikita": 240,
     "as-user-nikita": 240,
     "nikita-cancel": 240,
+    "rebalance": 60,
+    "runner-moved": 600,
+    "as-user-moved": 240,
     "runner-copy": 440,
     "as-user-copy": 240,
     "runner-whole": 600,
@@ -599,6 +693,7 @@ SAMPLE = {"runner": 440, "as-user": 240, "runner-cancel": 360, "as-user-cancel":
     "restored": 4,
     "torn": 16,
     "full": 1,
+    "started": 1,
 }
 
 
@@ -618,6 +713,7 @@ def main(name: str, each: int = 1) -> int:
 def _done(name: str, each: int) -> int:
     rounds = OTHERS[name](each) if name in OTHERS else kills(KILLED[name], each)
     look = KILLED[name].look if name in KILLED else ran_once
+    look = moved_away if name == "started" else look
     wrong = count = 0
     for where in rounds:
         count += 1

@@ -119,6 +119,41 @@ def test_spreading_keeps_the_number_of_copies(seen: Snapshot) -> None:
 
 
 @given(wide)
+def test_what_evens_a_host_out_keeps_the_number_of_copies(seen: Snapshot) -> None:
+    """But for those of a job that does not exist, which are removed."""
+    known = {one.name for one in seen.jobs}
+    for host in seen.hosts:
+        after = done(seen, plan_host(seen, host.name, RULE))
+        pairs = [*zip(seen.tasks, after.tasks, strict=True)]
+        for before, now in pairs:
+            if before.job in known:
+                assert len(now.hosts) == len(before.hosts)
+                assert set(now.hosts) - set(before.hosts) <= {one.name for one in seen.hosts}
+
+
+@given(wide)
+def test_a_repair_leaves_each_task_as_many_copies_as_it_is_to_have_or_nearer(
+    seen: Snapshot,
+) -> None:
+    """A host counts once; a round may end before all is repaired, and never goes too far."""
+    for job in seen.jobs:
+        after = done(seen, plan_job(seen, job.name, RULE))
+        for before, now in zip(seen.tasks, after.tasks, strict=True):
+            if before.job != job.name:
+                assert before == now
+                continue
+            wished, had, has = 1 + job.replicas, len(before.hosts), len(now.hosts)
+            low, high = sorted((had, wished))
+            is_wrong = len(set(before.hosts)) < had or not set(before.hosts) <= _names(seen)
+            assert low <= has <= high or is_wrong
+            assert has >= 1
+
+
+def _names(seen: Snapshot) -> set[str]:
+    return {one.name for one in seen.hosts}
+
+
+@given(wide)
 def test_no_job_is_spread_so_that_the_host_with_most_of_it_gets_more(seen: Snapshot) -> None:
     """Nor does a disk get far above the mean by it.
 
