@@ -30,19 +30,12 @@ class Board:
         self.readable = frozenset(
             host.name for host in snapshot.hosts if host.is_up and host.state != HostState.DEAD
         )
-        self.moving = sum(task.state is TaskState.MOVING for task in snapshot.tasks)
+        self.moving = 0  # tasks
         self.waiting = set[str]()  # jobs of which a task waits
         self.of_job = defaultdict[str, list[Task]](list)
         self._at = defaultdict[str, list[Task]](list)
         self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
-        for task in snapshot.tasks:
-            self.of_job[task.job].append(task)
-            if task.state is TaskState.WAITING:
-                self.waiting.add(task.job)
-            counts = self._counts[task.job]
-            for host in _places(task):
-                self._at[host].append(task)
-                counts[host] += 1
+        self._count(snapshot.tasks)
         self._placed = dict[str, dict[str, list[Task]]]()  # by job and host, of jobs asked about
         self._changes = list[tuple[str, str, int]]()  # of the counts
         self._moved = dict[tuple[str, int], Task]()
@@ -67,6 +60,22 @@ class Board:
             kind: sum(host.mean_active for host in live) / len(live)
             for kind, live in self._kinds.items()
         }
+
+    def _count(self, tasks: Iterable[Task]) -> None:
+        """Count all tasks, which may be a million: in one pass."""
+        of_job, at, all_counts = self.of_job, self._at, self._counts
+        waits, moves = TaskState.WAITING, TaskState.MOVING
+        for task in tasks:
+            job, state = task.job, task.state
+            of_job[job].append(task)
+            if state is waits:
+                self.waiting.add(job)
+            elif state is moves:
+                self.moving += 1
+            counts = all_counts[job]
+            for host in _places(task):
+                at[host].append(task)
+                counts[host] += 1
 
     def live(self, kind: str) -> tuple[Host, ...]:
         """Return the hosts of a kind that hold and take their share."""

@@ -60,7 +60,7 @@ def repair(draft: Draft, job: Job) -> int:
     whole even so.
     """
     board = draft.board
-    tasks = [task for task in board.of_job[job.name] if not _needs_nothing(board, job, task)]
+    tasks = _lacking(board, job)
     wanted = sorted(tasks, key=lambda task: task.number)
     wanted = [task for task in wanted if not draft.again_reason(task)]
     for task in wanted:
@@ -74,6 +74,14 @@ def repair(draft: Draft, job: Job) -> int:
         _add_missing(draft, job, task)
         _drop_spoilt(draft, job, task)
     return sum(not _is_whole(board, job, task) for task in tasks)
+
+
+def _lacking(board: Board, job: Job) -> list[Task]:
+    """Return the tasks that may not have all that they are to have; of most jobs it is none."""
+    tasks, known = board.of_job[job.name], board.readable
+    if not job.replicas:
+        return [one for one in tasks if one.replicas or one.spoilt or one.live not in known]
+    return [one for one in tasks if not _needs_nothing(board, job, one)]
 
 
 def _needs_nothing(board: Board, job: Job, task: Task) -> bool:
