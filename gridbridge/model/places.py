@@ -43,6 +43,7 @@ NOT_OURS = 3  # its exit status: the id belongs to another job than this transfe
 REFUSED_THERE = 4  # the same: the cluster will never take this array
 SUBMITTED_BEFORE = 5  # the same: root's ledger has these tasks in another array
 NO_OWNER = 6  # the same: nobody knows the account of a campaign's owner now
+LEDGER_CUT = "ledger-cut"  # begins a line on its standard error: a ledger, bytes of half a line
 NO_LEDGER = 7  # the same: root's ledger of a campaign can't be read, or lacks an array
 HAS_ENDED = 8  # the same: root's ledger has the campaign's end
 NO_FILE = 9  # the same: a campaign's file, or that of a part, can't be read now

@@ -9,10 +9,11 @@ import fcntl
 import os
 import stat
 from bisect import bisect_left, bisect_right
+from contextlib import suppress
 
 from gridbridge.errors import AlreadySubmitted, Ended, LedgerLost, NotACopy, NotAsBrought
 from gridbridge.model.campaigns.numbers import read_attempts
-from gridbridge.model.places import LEDGER
+from gridbridge.model.places import LEDGER, LEDGER_CUT
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -52,8 +53,10 @@ class Ledger:
     def _read(self) -> list[list[str]]:
         fcntl.flock(self._end, fcntl.LOCK_EX)
         with open(os.dup(self._end), "rb") as file:
-            whole, end, _ = file.read().rpartition(b"\n")
-        os.ftruncate(self._end, len(whole + end))  # power may have gone while a line was written
+            whole, end, cut = file.read().rpartition(b"\n")
+        if cut:  # power may have gone while a line was written
+            os.ftruncate(self._end, len(whole + end))
+            _tell(f"{LEDGER_CUT} {self._name} {len(cut)}\n")
         return [line.split() for line in whole.decode("ascii").split("\n") if line]
 
     def __enter__(self) -> "Ledger":
@@ -307,6 +310,11 @@ def _opened(path: str) -> int:
         return os.open(path, OPTIONS)
     except FileNotFoundError:
         return NONE
+
+
+def _tell(line: str) -> None:
+    with suppress(OSError):  # nobody listens
+        os.write(2, line.encode("ascii"))
 
 
 def _own(folder: str) -> None:

@@ -30,3 +30,16 @@ def test_only_a_site_of_several_people_needs_sudo(
     as_user.call("list-arrays", "c.1")
 
     assert asked == [(*first, "list-arrays", "c.1")]
+
+
+def test_half_a_line_of_roots_ledger_is_noted_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Root has removed it, and goes on."""
+    said = b"ledger-cut c.12 14\nno job\n"
+    monkeypatch.setattr(as_user, "run", lambda argv, *_: Completed(argv, 0, b"", said))
+    as_user.call("list-arrays", "c.12")
+
+    assert [one.getMessage() for one in caplog.records] == [
+        "event=ledger_cut ledger='c.12' bytes=14"
+    ]

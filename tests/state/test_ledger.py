@@ -121,8 +121,8 @@ def test_a_ledger_that_another_call_began_meanwhile_is_not_written(folder: str) 
     assert Path(folder, "c.12").read_text() == "file 1000 abc\narray 1 beta 0:1\n"
 
 
-def test_a_line_that_was_cut_short_is_none(folder: str) -> None:
-    """Power went while it was written: what it noted had not been done."""
+def test_a_line_that_was_cut_short_is_none(folder: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Power went while it was written: what it noted had not been done. That is told once."""
     with brought(folder):
         pass
     with Path(folder, "c.12").open("a") as file:
@@ -132,6 +132,7 @@ def test_a_line_that_was_cut_short_is_none(folder: str) -> None:
         ledger.intend(1, "beta", "0:1")
     with brought(folder) as ledger:
         ledger.intend(1, "beta", "0:1")
+    assert capfd.readouterr().err == "ledger-cut c.12 14\n"
 
 
 def test_a_line_for_which_there_is_no_room_is_none(

@@ -72,6 +72,7 @@ def plan(seen: Seen) -> Plan:
     wound_up, epilogues = steps.last(_wound_up(ends))
     book, records = note(seen, ends.again, (*finished, *wound_up), steps.noted(Book(seen.events)))
     sending = _sending(ends, book)
+    deleted = tuple(one for one in ends.reached if not steps.is_wanted(one))
     ending = {(one.campaign, one.array) for one in seen.ended}
     return replace(
         sending,
@@ -81,7 +82,8 @@ def plan(seen: Seen) -> Plan:
         over=seen.over,
         finished=finished,
         wound_up=wound_up,
-        deleted=tuple(one for one in ends.reached if not steps.is_wanted(one)),
+        deleted=deleted,
+        gone=sum(_is_gone(one, seen) for one in deleted),
         losers=ends.lost,
         stepped=seen.stepped,
         steps=(*sending.steps, *after, *epilogues),
@@ -179,6 +181,14 @@ def _wound_up(ends: _Ends) -> tuple[int, ...]:
     return tuple(one.number for one in campaigns if one.is_winding_up and one.number not in busy)
 
 
+def _is_gone(array: Array, seen: Seen) -> bool:
+    """Say whether its cluster lists no task of its campaign: there is nothing left to delete."""
+    known = {(one.campaign, one.cluster) for one in seen.there}
+    is_listed = (array.campaign, array.cluster) in known or array.cluster not in seen.room
+    is_step = (array.campaign, array.number) in {(one.campaign, one.array) for one in seen.steps}
+    return array.state is ArrayState.RELEASED and not is_listed and not is_step
+
+
 def _again(seen: Seen, alive: Set[int]) -> tuple[Again, ...]:
     """Return the tasks that are tried once more; those of a test are tried once.
 
@@ -215,8 +225,8 @@ def sentences(plan: Plan) -> list[str]:
         f"{one.tasks} of campaign {one.campaign} to {one.cluster}" for one in plan.sends
     )
     told = _of_ends(plan)
-    deleted = count(len(plan.deleted), "array is deleted", "arrays are deleted")
-    told += [deleted if plan.deleted else ""]
+    there = len(plan.deleted) - plan.gone
+    told += [count(there, "array is deleted", "arrays are deleted") if there else ""]
     told += predictor.sentences(plan.predicted)
     told += [f"sent: {sent}" if sent else ""]
     told += of_steps(plan.steps)

@@ -199,6 +199,7 @@ class Plan:
     finished: tuple[int, ...] = ()  # campaigns
     wound_up: tuple[int, ...] = ()  # cancelled ones, whose epilogues are over
     deleted: tuple[Array, ...] = ()  # of cancelled campaigns
+    gone: int = 0  # of those: nothing of them is listed any more, and their ends are waited for
     losers: tuple[Losers, ...] = ()  # attempts whose tasks have succeeded otherwise
     resumed: tuple[Array, ...] = ()  # whose submission was begun and not finished
     sends: tuple[Send, ...] = ()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome
-from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.events import PAUSING, Code, Event, Kind
 from gridbridge.model.campaigns.reasons import Cause, Order, Reason, ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.campaigns.task import ShownTask
@@ -15,6 +15,7 @@ from gridbridge.model.report import count
 from gridbridge.services.tools import campaign_events, campaign_tasks
 from gridbridge.state import campaigns_shown
 
+REFUSALS = (*PAUSING, Code.RUNNER_SUBMIT_ERROR)  # over once an array was taken
 NOT_BEGUN = (Outcome.WIPED, Outcome.MOVED)  # such an attempt has printed nothing
 SENTENCES = {
     Cause.SENT: "{sent_there}; {were_free}{ratio}",
@@ -63,8 +64,9 @@ ORDERS = {
     Order.PRIORITY: (
         "went to {before}, of priority {theirs:g} against {own:g}; it gets what they leave"
     ),
-    Order.AGE: "went to {before}, which are older; it gets what they leave",
+    Order.AGE: "went to {before}, which {are} older; it gets what they leave",
 }
+NOT_TAKEN = "{sent_to_it} to be sent there, and it took none: event {refusal} says why"
 OTHERS = "go to others before it; when they have what they want, it is its turn"
 STATES = {
     CampaignState.PAUSED: "{who} is paused; griddel -r lets it go on",
@@ -169,9 +171,23 @@ def _ending(one: ShownCampaign, who: str) -> str:
 
 def _sentences(reasons: tuple[Reason, ...], events: tuple[Event, ...]) -> Iterator[str]:
     for each in reasons:
-        yield f"{each.cluster}: {SENTENCES[each.cause].format(**_numbers(each, events))}"
+        refusal = _refusal(each, events)
+        words = NOT_TAKEN if refusal else SENTENCES[each.cause]
+        yield f"{each.cluster}: {words.format(**_numbers(each, events), refusal=refusal)}"
     if not reasons:
         yield "no cycle has looked at it yet"
+
+
+def _refusal(one: Reason, events: tuple[Event, ...]) -> int:
+    """Return the event by which a cluster took nothing of what was meant for it; 0 for none.
+
+    It is closed by the first array that the cluster takes.
+    """
+    if one.cause is not Cause.SENT:
+        return 0
+    pair = one.campaign, one.cluster
+    refused = (each for each in events if each.code in REFUSALS)
+    return next((each.number for each in refused if each.what[1:3] == pair), 0)
 
 
 def _numbers(one: Reason, events: tuple[Event, ...]) -> dict[str, object]:
@@ -201,6 +217,7 @@ def _counted(one: Reason) -> dict[str, object]:
     of_its = "of its tasks"
     return {
         "sent_there": count(one.sent, f"{of_its} was sent there", f"{of_its} were sent there"),
+        "sent_to_it": count(one.sent, f"{of_its} was", f"{of_its} were"),
         "listed_there": count(one.listed, f"{of_its} is there", f"{of_its} are there"),
         "slots_each": count(one.slots, "slot"),
         "were_free": count(one.free_slots, "slot was free", "slots were free"),
@@ -224,7 +241,8 @@ def _others(one: Reason) -> str:
     several = "campaigns" if len(one.before) > 1 else "campaign"
     before = f"{several} {', '.join(map(str, one.before))}"
     words = ORDERS[one.order]
-    return words.format(before=before, cluster=one.cluster, own=one.own, theirs=one.theirs)
+    are = "are" if len(one.before) > 1 else "is"
+    return words.format(before=before, are=are, cluster=one.cluster, own=one.own, theirs=one.theirs)
 
 
 def _open(one: ShownCampaign, events: Iterable[Event]) -> Iterator[str]:

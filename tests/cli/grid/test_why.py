@@ -282,6 +282,10 @@ SILENT = replace(
             | {"before": (3, 4), "own": 1, "theirs": 5},
             "4 slots were free, which went to campaigns 3, 4, of priority 5 against 1; it gets",
         ),
+        (
+            {"cause": Cause.OTHERS_FIRST, "free_slots": 1, "order": Order.AGE, "before": (10,)},
+            "1 slot was free, which went to campaign 10, which is older; it gets what they leave",
+        ),
         ({"cause": Cause.OTHERS_FIRST, "free_slots": 4}, "4 slots were free, which go to others"),
         (
             {"cause": Cause.TOO_LARGE, "slots": 9, "all_slots": 4},
@@ -289,7 +293,17 @@ SILENT = replace(
         ),
     ],
     ids=[
-        *("silent", "blacklist", "probed", "stressed", "no stress", "ratio", "priority", "others"),
+        *(
+            "silent",
+            "blacklist",
+            "probed",
+            "stressed",
+            "no stress",
+            "ratio",
+            "priority",
+            "older",
+            "others",
+        ),
         "too large",
     ],
 )
@@ -351,3 +365,17 @@ def test_one_is_told_as_one(tmp_path: Path, number: int, sentence: str) -> None:
     assert sentence in lines
     ended = "task ended, 1 waits" if number == 1 else "tasks ended, 2 wait"
     assert any(f"0 of {number} {ended} to be sent" in line for line in lines)
+
+
+def test_what_a_cluster_refused_was_not_sent_there(published: Path) -> None:
+    """The event beside it says why."""
+    refused = replace(BLACKLIST, number=9, code=Code.SUBMIT_JOB, cluster="gamma")
+    campaigns_shown.put(ShownEvents(at=NOON, events=(refused,)), str(published))
+    reason = Reason(campaign=7, cluster="gamma", cause=Cause.SENT, sent=2, free_slots=2)
+    campaigns_shown.put(ShownCycle(at=NOON, reasons=(reason,)), str(published))
+
+    lines = why(published, "7").output.splitlines()
+
+    assert (
+        "  gamma: 2 of its tasks were to be sent there, and it took none: event 9 says why" in lines
+    )

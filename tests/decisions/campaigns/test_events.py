@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.events import Code, Event, Kind, Record
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
-from gridbridge.model.campaigns.plan import Room, Seen, Send, Tried
+from gridbridge.model.campaigns.plan import Room, Seen, Send, There, Tried
 from gridbridge.model.campaigns.sections import Failures
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -503,3 +503,26 @@ def test_what_its_cluster_lost_runs_again_only_if_it_may_run_twice() -> None:
     assert plan(look).again == ()
     assert [one.task for one in plan(replace(look, campaigns=(twice,))).again] == [0, 1]
     assert len(plan(replace(look, ended=ended(*[Outcome.SITE_FAULT] * 2))).again) == 2
+
+
+@pytest.mark.parametrize(
+    ("there", "answers", "told"),
+    [
+        ((There(campaign=1, cluster="beta", waiting=0, listed=9),), True, ["1 array is deleted"]),
+        ((), True, []),
+        ((), False, ["1 array is deleted"]),
+    ],
+    ids=["listed", "gone", "its cluster is silent"],
+)
+def test_an_array_that_is_gone_is_not_told_to_be_deleted(
+    there: tuple[There, ...], answers: bool, told: list[str]
+) -> None:
+    """Its cluster may take a submission late, and is asked all the same."""
+    over = replace(SWEEP, state=CampaignState.CANCELLED)
+    look = seen(campaigns=(over,), arrays=(array(),), there=there)
+    look = look if answers else replace(look, room={})
+
+    decided = plan(look)
+
+    assert decided.deleted == (array(),)
+    assert [one for one in sentences(decided) if "deleted" in one] == told
