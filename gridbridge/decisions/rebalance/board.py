@@ -32,6 +32,7 @@ class Board:
         )
         self.moving = 0  # tasks
         self.waiting = set[str]()  # jobs of which a task waits
+        self.lost = defaultdict[str, int](int)  # by host: datasets whose only whole copy it had
         self.of_job = defaultdict[str, list[Task]](list)
         self._at = defaultdict[str, list[Task]](list)
         self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
@@ -72,6 +73,9 @@ class Board:
                 self.waiting.add(job)
             elif state is moves:
                 self.moving += 1
+            if task.lost and not task.hosts:
+                for host in task.lost:
+                    self.lost[host] += 1
             counts = all_counts[job]
             for host in _places(task):
                 at[host].append(task)

@@ -72,8 +72,7 @@ def losses(board: Board, host: Host) -> str:
 
     Nobody but their owners can know whether the originals are as they were.
     """
-    many = sum(host.name in task.lost and not task.hosts for task in board.snapshot.tasks)
-    if not many:
+    if not (many := board.lost.get(host.name)):
         return ""
     return f"{count(many, 'dataset')} without any other whole replica, but for the original"
 

@@ -175,7 +175,7 @@ def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site:
     failed = opened_now(Kind.TASK, Code.EXIT_ERROR, 1, "beta", NOON)
     events.put([replace(failed, exit_status=3, tasks=2)])
     asked = Asked(token="t", uid=1000, verb=Verb.RESUBMIT, numbers=(1,))
-    Requests(site.database, Clock(), begin=site.publication.begin).do(asked)
+    Requests(site.database, Clock(), site.folder, begin=site.publication.begin).do(asked)
 
     next_one = site.started()
     next_one.begin([])

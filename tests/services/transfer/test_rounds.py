@@ -27,13 +27,13 @@ from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.sections import Retention, TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.assembly import _clusters, _left
-from gridbridge.services.transfer.mail.mail import _login
 from gridbridge.services.transfer.parts.resources import Resources
 from gridbridge.services.transfer.published.views import Views
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.services.watch.observer import Answer
 from gridbridge.services.work.workers import A_PERSON
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.trust import name_of
 from gridbridge.state import published, spool
 from gridbridge.state.database import Database
 from gridbridge.state.database.transfers import Transfers
@@ -128,7 +128,7 @@ class Machine:
         """Let beta answer with these letters of job 40; none: it does not list it."""
         state = job_state(letters or "r")
         row = JobStatus(
-            job_id=40, name=name, owner=_login(os.getuid()), state=state, since=LONG_AGO
+            job_id=40, name=name, owner=name_of(os.getuid()), state=state, since=LONG_AGO
         )
         seen = ClusterSnapshot(
             cluster="beta",
@@ -144,7 +144,7 @@ class Machine:
         """Let home answer with these letters of job 7."""
         state = job_state(letters)
         row = JobStatus(
-            job_id=7, name="x", owner=_login(os.getuid()), state=state, since=LONG_AGO, queue=queue
+            job_id=7, name="x", owner=name_of(os.getuid()), state=state, since=LONG_AGO, queue=queue
         )
         seen = ClusterSnapshot(
             cluster="alpha",
@@ -572,7 +572,7 @@ def test_orphans_of_the_same_id_in_two_clusters_are_both_deleted(
     """Every cluster counts its jobs from 1; the first deletion may still be under way."""
     gate = threading.Event()
     for _ in range(A_PERSON):
-        machine.service.resources.workers.do(_login(os.getuid()), gate.wait, 10.0)
+        machine.service.resources.workers.do(name_of(os.getuid()), gate.wait, 10.0)
     machine.answer("hqw", name=NAME)
     beta = machine.service.known.answers.good["beta"]
     machine.service.known.answers.good["alpha"] = replace(beta, cluster="alpha")

@@ -11,9 +11,9 @@ import pytest
 
 from gridbridge.model.message import Desired, Kind, Message, Outcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.services.transfer.mail.mail import _login
 from gridbridge.services.transfer.suspensions import AGAIN_S, SELDOM_S, WHAT_FOLLOWS, Suspensions
 from gridbridge.services.watch.observer import Answer
+from gridbridge.shell.trust import name_of
 from gridbridge.state import published
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import LONG_AGO, Machine
@@ -40,7 +40,7 @@ def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -
     row = JobStatus(
         job_id={"alpha": 7, "beta": 40}[cluster],
         name="x",
-        owner=_login(os.getuid()),
+        owner=name_of(os.getuid()),
         state=job_state(letters),
         since=LONG_AGO,
     )

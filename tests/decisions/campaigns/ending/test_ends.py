@@ -98,10 +98,10 @@ def test_what_was_held_and_deleted_was_moved_whatever_a_record_tells() -> None:
     )
     marks = {1: Mark(wiped_for=WipedFor.LEFT), 2: Mark(wiped_for=WipedFor.LEFT)}
     judge = Judge((), (), {(1, 1): {**marks, 3: Mark(wiped_for=WipedFor.MOVED)}}, 60.0)
-    ends = judge.believed(array, {1: JobEnd(exit_status=0)})
+    ends = judge.believed(array, {}, {1: JobEnd(exit_status=0)})
     missing = {attempt(place): 0.0 for place in (1, 2, 3)}
 
-    found = judge.ended(array, missing, ends, None, is_listed=False)
+    found = judge.ended(array, missing, ends, Known(is_listed=False, lives=None))
 
     assert [(one.place, one.outcome) for one in found] == [(1, Outcome.MOVED), (2, Outcome.MOVED)]
 

@@ -14,8 +14,8 @@ from gridbridge.model.message import Kind, Message, Outcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Act, Action
-from gridbridge.services.transfer.mail.mail import _login
 from gridbridge.services.watch.observer import Answer
+from gridbridge.shell.trust import name_of
 from gridbridge.state.database.transfers import Transfers
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import LONG_AGO, Machine
@@ -67,7 +67,7 @@ def list_at_home(machine: Machine, letters: str) -> None:
     row = JobStatus(
         job_id=7,
         name="x",
-        owner=_login(os.getuid()),
+        owner=name_of(os.getuid()),
         state=job_state(letters or "r"),
         since=LONG_AGO,
     )

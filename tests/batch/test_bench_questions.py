@@ -1,8 +1,8 @@
 """What is counted of the questions to clusters are those that the programs ask."""
 
 import pytest
-from bench.asked import QUESTIONS
 
+from bench.questions import QUESTIONS
 from gridbridge.batch.gridengine import commands as gridengine
 from gridbridge.batch.oar import commands as oar
 from gridbridge.model.route import Cell, OarServer
