@@ -15,10 +15,11 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 
 HOST = "alpha-master"
 TOML = "/var/lib/gridbridge/gridbridge.toml"
+MAXIMUM = "s/^#max_nodes = .*/max_nodes = 20/"
 POOL = '[pool.usual]\nslots = 4\nresources = { gbt_mem = "8G" }\n'
 COMPLEXES = (
-    "gbt_mem     gbt_mem MEMORY <= YES YES 0 0",
-    "gbt_licence gbt_lic INT    <= YES YES 0 0",
+    "gbt_mem gbt_mem MEMORY <= YES YES 0 0",
+    "gbt_lic gbt_lic INT <= YES YES 0 0",
 )
 OTHER = "other.q"  # no node of the pool is in it
 SLEEP = ("-b", "y", "-o", "/dev/null", "-j", "y", "sleep", "600")
@@ -31,10 +32,11 @@ def full(grid: Grid) -> Iterator[Grid]:
     for script in (
         f"qconf -sc >complexes && (cat complexes; echo '{lines}') >more && qconf -Mc more",
         "qconf -rattr exechost complex_values gbt_lic=1 global",
-        f"qconf -sq | sed 's/^qname .*/qname {OTHER}/' >queue && qconf -Aq queue",
+        f"qconf -sq | sed 's/^qname .*/qname {OTHER}/; s/^hostlist .*/hostlist alpha-n1/;"
+        " s/^slots .*/slots 0/' >queue && qconf -Aq queue",
     ):
         grid.sh(HOST, f"cd /root && {script}")
-    grid.sh(HOST, f"umask 022 && (cat {TOML}; echo '{POOL}') >pool.toml", user="bob")
+    grid.sh(HOST, f"umask 022 && (sed '{MAXIMUM}' {TOML}; echo '{POOL}') >pool.toml", user="bob")
     usual = grid.submit("-q", "all.q", "-t", "1-3", *SLEEP)
     licensed = grid.submit("-q", "all.q", "-l", "gbt_lic=1", *SLEEP)
     try:
@@ -65,7 +67,7 @@ def _waits(grid: Grid, job: str) -> bool:
 
 def plan(grid: Grid) -> dict[str, Any]:
     """Return what a round would do, as bob may ask."""
-    words = ("gridbridge", "balance", "plan", "--json", "-m", "20", "--config", "pool.toml")
+    words = ("gridbridge", "balance", "plan", "--json", "--config", "pool.toml")
     done = grid.on(HOST, *words, user="bob")
     assert 0 == done.status, done
     found: dict[str, Any] = json.loads(done.out)
@@ -100,7 +102,10 @@ def test_so_many_nodes_are_added_as_the_tasks_need(
     [
         ("-q all.q -pe smp 9", "it wants 9 slots on one host, a new node has 4"),
         ("-q all.q -l gbt_mem=9G", "it wants 9G of gbt_mem on one host, a new node has 8G"),
-        ("-q all.q -l gbt_lic=1", "it waits for gbt_lic: 0 are left in the whole cell, it takes 1"),
+        (
+            "-q all.q -l gbt_lic=1",
+            "it waits for gbt_lic: 0 are left in the whole cell, it takes 1",
+        ),
         (f"-q {OTHER}", f"no new node would be in a queue that it may use ({OTHER})"),
     ],
     ids=["slots", "memory", "licence", "queue"],
