@@ -1,7 +1,7 @@
 """What one cycle of the runner does about all campaigns."""
 
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 
 from gridbridge.decisions.campaigns import predictor
@@ -83,7 +83,7 @@ def plan(seen: Seen) -> Plan:
         finished=finished,
         wound_up=wound_up,
         deleted=deleted,
-        gone=sum(_is_gone(one, seen) for one in deleted),
+        gone=_gone(deleted, seen),
         losers=ends.lost,
         stepped=seen.stepped,
         steps=(*sending.steps, *after, *epilogues),
@@ -181,12 +181,17 @@ def _wound_up(ends: _Ends) -> tuple[int, ...]:
     return tuple(one.number for one in campaigns if one.is_winding_up and one.number not in busy)
 
 
-def _is_gone(array: Array, seen: Seen) -> bool:
-    """Say whether its cluster lists no task of its campaign: there is nothing left to delete."""
-    known = {(one.campaign, one.cluster) for one in seen.there}
-    is_listed = (array.campaign, array.cluster) in known or array.cluster not in seen.room
-    is_step = (array.campaign, array.number) in {(one.campaign, one.array) for one in seen.steps}
-    return array.state is ArrayState.RELEASED and not is_listed and not is_step
+def _gone(arrays: Iterable[Array], seen: Seen) -> int:
+    """Count those whose cluster lists no task of their campaign: nothing is left to delete."""
+    listed = {(one.campaign, one.cluster) for one in seen.there}
+    steps = {(one.campaign, one.array) for one in seen.steps}
+    return sum(
+        one.state is ArrayState.RELEASED
+        and one.cluster in seen.room
+        and (one.campaign, one.cluster) not in listed
+        and (one.campaign, one.number) not in steps
+        for one in arrays
+    )
 
 
 def _again(seen: Seen, alive: Set[int]) -> tuple[Again, ...]:

@@ -2,13 +2,12 @@
 
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
+from tests.lab.elastic.test_plan import plan
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
@@ -21,6 +20,7 @@ COMPLEXES = (
     "gbt_mem gbt_mem MEMORY <= YES YES 0 0",
     "gbt_lic gbt_lic INT <= YES YES 0 0",
 )
+POOL_FILE = ("--config", "pool.toml")
 OTHER = "other.q"  # no node of the pool is in it
 SLEEP = ("-b", "y", "-o", "/dev/null", "-j", "y", "sleep", "600")
 
@@ -65,15 +65,6 @@ def _waits(grid: Grid, job: str) -> bool:
     return any("qw" == at for key, at in grid.states().items() if job == key.partition(".")[0])
 
 
-def plan(grid: Grid) -> dict[str, Any]:
-    """Return what a round would do, as bob may ask."""
-    words = ("gridbridge", "balance", "plan", "--json", "--config", "pool.toml")
-    done = grid.on(HOST, *words, user="bob")
-    assert 0 == done.status, done
-    found: dict[str, Any] = json.loads(done.out)
-    return found
-
-
 @pytest.mark.parametrize(
     ("requests", "nodes"),
     [
@@ -92,7 +83,7 @@ def test_so_many_nodes_are_added_as_the_tasks_need(
     full: Grid, requests: list[str], nodes: int
 ) -> None:
     with waiting(full, *requests):
-        found = plan(full)
+        found = plan(full, *POOL_FILE)
 
     assert (nodes, "usual") == (found["add"], found["pool"]), found
 
@@ -114,7 +105,7 @@ def test_what_no_new_node_could_run_adds_none_and_is_told_why(
     full: Grid, request_: str, reason: str
 ) -> None:
     with waiting(full, request_) as (job,):
-        found = plan(full)
+        found = plan(full, *POOL_FILE)
         told = full.on(
             HOST, *f"gridbridge balance explain {job} --config pool.toml".split(), user="bob"
         )
