@@ -290,7 +290,7 @@ def _one_node(grid: Grid) -> list[str]:
         grid.on(HOST, BALANCE, "--config", KEPT, "--apply", "-n", "4")
         return list(nodes(grid).values()) == ["ready"]
 
-    grid.until(is_ready, "a node to be ready", 90)
+    grid.until(is_ready, "a node to be ready", 150)
     return list(nodes(grid))
 
 
