@@ -26,7 +26,7 @@ def plan(snapshot: Snapshot, rules: Rebalance) -> Advice:
     the one with the largest tasks. What moves nothing says why.
     """
     board, tried = Board(snapshot, rules), list[Advice]()
-    for host in failed(board.snapshot):
+    for host in failed(board):
         if host.state is HostState.DISK_FULL and not board.is_full(host):
             continue  # it was, and is not any more
         tried.append(_left(board, host))
@@ -94,7 +94,8 @@ def why_later(snapshot: Snapshot) -> str:
 
     A host with a full disk holds nothing up: it may stay full for long.
     """
-    if moving := sum(task.state is TaskState.MOVING for task in snapshot.tasks):
+    moves = TaskState.MOVING  # looked up once: tasks may be a million
+    if moving := sum(task.state is moves for task in snapshot.tasks):
         return f"{count(moving, 'task is', 'tasks are')} moved already: nothing else is begun"
     awaited = _awaited(snapshot)
     if not awaited:
@@ -110,10 +111,11 @@ def _awaited(snapshot: Snapshot) -> set[str]:
     lost = {one.name for one in hosts.values() if one.state is HostState.DEAD or not one.is_up}
     if not hosts:
         return set()
+    waits = TaskState.WAITING
     return {
         name
         for task in snapshot.tasks
-        if task.state is TaskState.WAITING
+        if task.state is waits
         for name in task.hosts
         if name in hosts and not (name in lost and _lost(task))
     }
@@ -129,12 +131,10 @@ def _why_none(snapshot: Snapshot, rules: Rebalance) -> str:
     return why_later(snapshot)
 
 
-def failed(snapshot: Snapshot) -> list[Host]:
-    """Return hosts that copies have to leave and that hold some, in the order of service."""
-    there = {host.name: host for host in snapshot.hosts if host.state in SERVED}
-    held = {name for task in snapshot.tasks for name in task.hosts} if there else set()
-    found = (host for name, host in there.items() if name in held)
-    return sorted(found, key=_turn)
+def failed(board: Board) -> list[Host]:
+    """Return hosts that copies have to leave and that held some, in the order of service."""
+    there = (host for host in board.snapshot.hosts if host.state in SERVED)
+    return sorted((host for host in there if board.has_held(host.name)), key=_turn)
 
 
 def _turn(host: Host) -> tuple[int, str]:

@@ -5,7 +5,7 @@ share of slots that were used. Only hosts of one kind are compared.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from operator import attrgetter
@@ -77,7 +77,7 @@ class Board:
                 for host in task.lost:
                     self.lost[host] += 1
             counts = all_counts[job]
-            for host in _places(task):
+            for host in (task.live,) if task.live and not task.replicas else _places(task):
                 at[host].append(task)
                 counts[host] += 1
 
@@ -92,6 +92,10 @@ class Board:
     def at(self, host: str) -> list[Task]:
         """Return the tasks that had a copy at a host, by job and number."""
         return sorted(self._at.get(host, ()), key=_KEY)
+
+    def has_held(self, host: str) -> bool:
+        """Say whether a host had a copy of any task."""
+        return host in self._at
 
     def of_job_at(self, job: str, host: str) -> list[Task]:
         """Return a job's tasks with a copy at a host by now, by number."""
@@ -127,14 +131,14 @@ class Board:
         fair = -(-copies * slots // total)
         return fair if job.max_per_host is None else min(fair, job.max_per_host)
 
-    def above(self, job: Job, kind: str) -> Mapping[str, int]:
-        """Return how many copies each live host of a kind has above its share of a job."""
+    def above(self, job: Job, kind: str) -> Iterator[tuple[str, int]]:
+        """Give how many copies each live host of a kind has above its share of a job."""
         counts: Mapping[str, int] = self._counts.get(job.name, {})
         live = self.live(kind)
         if job.hosts is not None:
-            return {one.name: counts.get(one.name, 0) - self.share(job, one) for one in live}
+            return ((one.name, counts.get(one.name, 0) - self.share(job, one)) for one in live)
         fair = {slots: self.share(job, one) for slots, one in self._of_slots[kind].items()}
-        return {one.name: counts.get(one.name, 0) - fair[one.slots] for one in live}
+        return ((one.name, counts.get(one.name, 0) - fair[one.slots]) for one in live)
 
     def _slots_for(self, job: Job, kind: str) -> int:
         """Return the slots of all live hosts of a kind where a job's tasks may go."""

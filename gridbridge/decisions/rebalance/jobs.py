@@ -104,7 +104,7 @@ def _is_whole(board: Board, job: Job, task: Task) -> bool:
 def is_uneven(board: Board, job: Job) -> bool:
     """Say whether a host is outside of the fair portion, by which a job is rebalanced unasked."""
     for kind in board.kinds:
-        if any(above > 0 or above < -1 for above in board.above(job, kind).values()):
+        if any(above > 0 or above < -1 for _, above in board.above(job, kind)):
             return True
     return False
 

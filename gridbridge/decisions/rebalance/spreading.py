@@ -12,7 +12,7 @@ class Spread:
     """The hosts of a kind, by how much they have of a job, until a copy of it is moved."""
 
     def __init__(self, draft: Draft, job: Job, kind: str, *, is_asked: bool) -> None:
-        board, above = draft.board, draft.board.above(job, kind)
+        board, above = draft.board, dict(draft.board.above(job, kind))
         self.above = above
         # those that lack most of the job first, then by their load
         self.order = sorted(board.by_load(kind), key=lambda host: above[host.name])

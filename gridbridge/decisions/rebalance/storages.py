@@ -72,7 +72,7 @@ def plan(snapshot: Snapshot, rules: Rebalance) -> Advice:
     """Return the moves of one round."""
     board = Board(snapshot, rules)
     draft = Draft(board, 0, None)
-    words = [*map(partial(leave, draft), failed(snapshot)), *_losses(board)]
+    words = [*map(partial(leave, draft), failed(board)), *_losses(board)]
     moving = sum(task.state is TaskState.MOVING for task in snapshot.tasks)
     left = len(draft.moves)
     draft.allow(rules.tasks_per_round - moving)
