@@ -42,6 +42,14 @@ def test_a_host_that_the_cell_does_not_know_is_refused_in_one_line(grid: Grid) -
     assert done.err.count("\n") == 1
 
 
+def test_bob_tags_no_host(grid: Grid) -> None:
+    done = grid.on(HOST, "gridbridge", "balance", "tag", "alpha-n2", "1", user="bob")
+
+    assert (done.status, done.out) == (2, ""), done
+    assert done.err.startswith("gridbridge: qconf: ")
+    assert "must be manager" in done.err
+
+
 def test_a_squeeze_of_a_live_cell_says_its_numbers(grid: Grid) -> None:
     told = json.loads(grid.on(HOST, "gridbridge", "squeeze", "--json", user="bob").out)
 

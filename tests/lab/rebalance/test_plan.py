@@ -20,6 +20,17 @@ TOLD = {
     "tasks": [{"job": "align", "number": 1, "bytes": 60e9, "live": "alpha"}],
 }
 
+OF_THE_SERVICE = ("plan", "auto", "data", "quiesce", "host beta", "job 1", "fail beta")
+
+
+def test_bob_starts_no_round_and_keeps_none_from_starting(grid: Grid) -> None:
+    for what in OF_THE_SERVICE:
+        apply = () if what in ("plan", "quiesce") else ("--apply",)
+        argv = ("gridbridge", "rebalance", *what.split(), *apply)
+        done = grid.on("alpha-master", *argv, user="bob")
+        assert (done.status, done.err.count("\n")) == (2, 1), done
+        assert "only gridbridge and root may do this" in done.err
+
 
 def test_alice_plans_from_a_file_of_her_own(grid: Grid) -> None:
     path = "/tmp/alice-hosts.json"

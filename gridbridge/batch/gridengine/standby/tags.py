@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from gridbridge.batch.gridengine import commands, qconf
 from gridbridge.batch.gridengine.demand import read_hosts
 from gridbridge.batch.gridengine.submit import call
+from gridbridge.errors import CommandFailed
 from gridbridge.model.route import Cell
 from gridbridge.model.site.setup import Edit, Verb
 
@@ -35,7 +36,9 @@ def set_tags(cell: Cell, host: str, wanted: tuple[str, ...]) -> None:
     known = qconf.complexes(call(cell, qconf.show(cell, "-sc")).checked().stdout)
     if NAME not in known:
         line = qconf.command(Edit(verb=Verb.SET_COMPLEX, name=NAME, value=COMPLEX))
-        call(cell, ("/bin/sh", "-c", f"{qconf.environment(cell)}; {line}")).checked()
+        done = call(cell, ("/bin/sh", "-c", f"{qconf.environment(cell)}; {line}"))
+        if done.status:  # told as qconf's, not as the shell's
+            raise CommandFailed(("qconf", "-Mc"), done.status, done.stdout, done.stderr)
     if wanted:
         what = ("-mattr", "exechost", VALUES, f"{NAME}={BETWEEN.join(wanted)}", host)
         call(cell, qconf.show(cell, *what)).checked()
