@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config.submission import added
+from gridbridge.config.submission.named import named_once, told
 from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.names import words
 
 BEFORE = ("a 1", "b 2", "b#2 3")
 
@@ -14,19 +16,22 @@ def test_the_lines_of_a_file_that_are_not_blank_are_added(tmp_path: Path) -> Non
     """A name that the campaign has gets a number that no other has."""
     (tmp_path / "more").write_text("  c 4 \n\na 5\nb 6\nb 7\n")
 
-    assert added.of_file(f"{tmp_path}/more", BEFORE) == ("c 4", "a#2 5", "b#3 6", "b#4 7")
+    lines = added.of_file(f"{tmp_path}/more")
+
+    assert lines == ("c 4", "a 5", "b 6", "b 7")
+    assert named_once(lines, BEFORE) == ("c 4", "a#2 5", "b#3 6", "b#4 7")
 
 
 def test_a_json_list_is_added() -> None:
     """As a JDL's params."""
-    assert added.of_text("-J", '["c 4", "a"]', BEFORE) == ("c 4", "a#2")
+    assert added.of_text("-J", '["c 4", "a"]') == ("c 4", "a")
 
 
 @pytest.mark.parametrize("text", ["", "[", "{}", "[]", "[1]", '["a\\nb"]', '["\\u0000"]'])
 def test_what_is_no_list_of_parameters_is_told(text: str) -> None:
     """In one line, with what would be right."""
     with pytest.raises(ConfigError) as told:
-        added.of_text("-J", text, ())
+        added.of_text("-J", text)
 
     assert '["FIRST TASK", "SECOND TASK"]' in str(told.value)
     assert len(str(told.value).splitlines()) == 1
@@ -48,6 +53,52 @@ def test_every_wrong_line_is_told(tmp_path: Path, data: bytes | None, problem: s
         (tmp_path / "more").write_bytes(data)
 
     with pytest.raises(ConfigError) as told:
-        added.of_file(f"{tmp_path}/more", ())
+        added.of_file(f"{tmp_path}/more")
 
     assert problem in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("'my file 1.dat' 3", "'my file 2.dat' 4"), ("'my file 1.dat' 3", "'my file 2.dat' 4")),
+        (("'my file' 3", "'my file' 4"), ("'my file' 3", "'my file'#2 4")),
+        (('"a b"', "a\\ b c", "'a b'"), ('"a b"', "a\\ b#2 c", "'a b'#3")),
+        (("a", '"a"'), ("a", '"a"#2')),
+        (("a\t1", "a 2"), ("a\t1", "a#2 2")),
+        (("''", "'' x"), ("''", "''#2 x")),
+        (("it's 1", "it's 2"), ("it's 1", "it's#2 2")),
+        (("'a b' 'c", "'a b"), ("'a b' 'c", "'a#2 b")),
+        (("-n 5", "-n 6"), ("-n 5", "-n#2 6")),
+    ],
+    ids=[
+        "other files",
+        "same",
+        "all marks",
+        "and none",
+        "a tab",
+        "empty",
+        "alone",
+        "late",
+        "option",
+    ],
+)
+def test_a_name_is_the_first_word_as_the_task_gets_it(
+    lines: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    """What stands in quotation marks is one word, and no other word is altered."""
+    named = named_once(lines)
+
+    assert named == expected
+    assert [words(new)[1:] for new in named] == [words(line)[1:] for line in lines]
+    assert len({words(new)[0] for new in named}) == len(lines)
+
+
+def test_it_is_told_which_names_got_a_number() -> None:
+    """It is what the command gets for its first word."""
+    lines = ("-n 5", "-n 6", "-n 7", "x")
+
+    told_of = told(lines, named_once(lines))
+
+    assert told_of == "2 tasks with a first word that comes again, so it got a number: -n#2 6"
+    assert told(("a", "b"), named_once(("a", "b"))) == ""

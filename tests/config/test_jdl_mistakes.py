@@ -64,7 +64,7 @@ def test_an_empty_entry_of_params_is_told_with_its_place(entries: list[str], pro
     """No task vanishes without a word; a list that is added is held to the same."""
     said = {key: value for key, value in PLAIN.items() if key != "nb_jobs"} | {"params": entries}
     with pytest.raises(ConfigError, match=rf": {problem}; \["):
-        added.of_text("-J", json.dumps(entries), ())
+        added.of_text("-J", json.dumps(entries))
 
     (told,) = told_of(said)
 
@@ -221,7 +221,7 @@ def test_a_file_that_has_no_line_is_told_with_what_is_right(tmp_path: Path) -> N
     with pytest.raises(Mistyped, match="No such file or directory; a file that can be read is"):
         typed.each_line(f"{tmp_path}/none", ("x",), AT)
     with pytest.raises(Mistyped, match="no plain file; a file with one line for each task is"):
-        added.of_file("/dev/zero", ())
+        added.of_file("/dev/zero")
 
     assert refused.value.problems == (f"{tmp_path}/empty: {right}",)
     assert not isinstance(refused.value, Mistyped)

@@ -12,7 +12,7 @@ from gridbridge.config.submission import typed
 from gridbridge.config.submission.jdl import Said
 from gridbridge.config.submission.typed import Typed
 from gridbridge.errors import ConfigError
-from gridbridge.methods.arrays.content import words
+from gridbridge.model.campaigns.names import words
 
 AT = Typed(clusters=("beta", "gamma"))
 KNOWN = replace(AT, by_resource=frozenset({"beta"}))  # beta is a Grid Engine cluster
@@ -34,7 +34,7 @@ HOSTILE = [
 
 def run(said: Said, folder: Path, place: int, system: str = "sge") -> str:
     """Run a task of a campaign as its array's script does, and return what it printed."""
-    tasks = tuple(Task(n, 1, words(line.encode())) for n, line in enumerate(said.parameters))
+    tasks = tuple(Task(n, 1, words(line)) for n, line in enumerate(said.parameters))
     known = {"campaign": "7", "user": "alice", "cluster": "beta", "slots": "2", "walltime": "1:0:0"}
     wish = said.jdl.clusters["beta"]
     known |= {"walltime_s": "3600", "directory": wish.exec_directory, "exec": wish.exec_file}

@@ -12,12 +12,11 @@ import pytest
 from gridbridge.errors import Ended, GridbridgeError, LedgerLost, NotOurs
 from gridbridge.methods import as_user, owner
 from gridbridge.methods.arrays import order, verbs
-from gridbridge.methods.arrays.content import words
 from gridbridge.methods.arrays.order import Order
 from gridbridge.methods.arrays.sending import Sent
 from gridbridge.methods.arrays.worker import Gone, Worker
 from gridbridge.methods.owner import NotNow, Refused, RefusedThere
-from gridbridge.model.campaigns.names import UNIQUE
+from gridbridge.model.campaigns.names import UNIQUE, words
 from gridbridge.model.places import REFUSED_THERE
 from gridbridge.state import campaign_files
 from gridbridge.state.ledger import Ledger
@@ -107,7 +106,7 @@ def test_a_line_is_split_as_sh_would(line: str) -> None:
     except ValueError:
         expected = line.split()
 
-    assert list(words(line.encode())) == expected
+    assert list(words(line)) == expected
 
 
 def answers(person: str) -> Callable[[list[str]], str]:

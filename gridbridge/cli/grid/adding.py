@@ -29,6 +29,8 @@ def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> i
             raise
         # gridsub tells a number before the list shows it: only a file that is not there decides
         raise Refused(f"no campaign {number}") from error
+    for warning in said.warnings:
+        output.complain(f"gridsub: {warning}")
     campaign_check.require_as_it_is(said)
     if is_check:
         output.line(f"campaign {number}: {count(len(new), 'task')} more, nothing is stored")

@@ -32,13 +32,13 @@ from gridbridge.config.submission.jdl_values import (
     asks_for_nothing,
     datasets,
     jobs_type,
-    named_once,
     one_of,
     outputs,
     text_of,
     truth,
     with_macros,
 )
+from gridbridge.config.submission.named import named_once, told
 from gridbridge.config.submission.task_file import NO_LINE, TaskFile
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, DatasetWish, Jdl, Type
@@ -231,7 +231,10 @@ class Reader:
         lines = self._value(said, given[0], PARAMETERS[given[0]][0], PARAMETERS[given[0]][1], ())
         if given[0] == "param_file" and lines:
             lines = self._lines_of(str(lines))
-        return named_once(lines)
+        named = named_once(lines)
+        if renamed := told(lines, named):
+            self.warnings.append(f"{self._at(given[0], '')}: {renamed}")
+        return named
 
     def _lines_of(self, path: str) -> tuple[str, ...]:
         file = TaskFile(path, self.folder)

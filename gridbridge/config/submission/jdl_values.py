@@ -283,20 +283,3 @@ PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
 def asks_for_nothing(value: object) -> bool:
     """Say whether a key with this value might as well not be there."""
     return value.lower() in NOTHING if isinstance(value, str) else not value
-
-
-def named_once(lines: tuple[str, ...], before: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Give each line a first word that no other has: the second `a` is `a#2`."""
-    names = {line.partition(" ")[0] for line in before}
-    seen: dict[str, int] = {}
-    return tuple(_renamed(line, names, seen) for line in lines)
-
-
-def _renamed(line: str, names: set[str], seen: dict[str, int]) -> str:
-    first, blank, rest = line.partition(" ")
-    name = first
-    while name in names:
-        seen[first] = seen.get(first, 1) + 1
-        name = f"{first}#{seen[first]}"
-    names.add(name)
-    return f"{name}{blank}{rest}" if name != first else line

@@ -8,7 +8,7 @@ from gridbridge.methods.arrays.order import Order
 from gridbridge.methods.arrays.steps import Steps
 from gridbridge.methods.owner import Refused
 from gridbridge.model.campaigns.hosts.properties import either, wanted
-from gridbridge.model.campaigns.names import ArrayId
+from gridbridge.model.campaigns.names import ArrayId, words
 from gridbridge.model.campaigns.numbers import read_attempts
 from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.request import JobSpec, Request
@@ -16,8 +16,6 @@ from gridbridge.state.verified_campaign import VerifiedCampaign
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
 LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
-SPECIAL = frozenset(b"'\"\\")  # to sh, in a line of parameters
-BLANKS = dict.fromkeys(map(ord, "\t\r\n"), " ")  # to sh: those of Unicode are none
 
 ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # what is no such file
 
@@ -99,26 +97,13 @@ def _tasks(
     found = tuple(
         steps.task(each)
         if is_step(each[0][0])
-        else tuple(Task(n, k, words(lines[n])) for n, k in each)
+        else tuple(Task(n, k, words(lines[n].decode("utf-8", "surrogateescape"))) for n, k in each)
         for each in asked
     )
     for array, tasks in zip(order.arrays, found, strict=True):
         for task in tasks if order.is_of_copies else ():
             task.copy = ledger.copies_of(task.number, before=array.array) + 1
     return found
-
-
-def words(line: bytes) -> tuple[str, ...]:
-    """Split a line of parameters as sh would, but nothing in it is run."""
-    text = line.decode("utf-8", "surrogateescape")
-    if SPECIAL.isdisjoint(line):
-        return tuple(word for word in text.translate(BLANKS).split(" ") if word)
-    import shlex  # ten times as slow, and few campaigns have quotation marks
-
-    try:
-        return tuple(shlex.split(text))
-    except ValueError:  # a quotation mark that stands alone
-        return tuple(text.split())
 
 
 def _text(header: Header, key: str) -> str:

@@ -5,7 +5,7 @@ import os
 from dataclasses import asdict, dataclass
 
 from gridbridge.config.kinds import OF_KIND
-from gridbridge.config.submission import added, jdl, typed
+from gridbridge.config.submission import added, jdl, named, typed
 from gridbridge.config.submission.jdl import Said
 from gridbridge.config.submission.typed import Typed
 from gridbridge.errors import ConfigError, Mistyped
@@ -82,9 +82,11 @@ def more(
     """
     header, before = campaign_files.brought(number, folder, is_run=True)
     known = tuple(before)
-    is_file = text is None
-    new = added.of_file(str(file), known) if is_file else added.of_text("-J", str(text), known)
-    return Said(jdl=decode(header, Jdl), parameters=known + new), new
+    lines = added.of_file(str(file)) if text is None else added.of_text("-J", text)
+    new = named.named_once(lines, known)
+    renamed = named.told(lines, new)
+    warnings = (f"-{'F' if text is None else 'J'}: {renamed}",) if renamed else ()
+    return Said(jdl=decode(header, Jdl), parameters=known + new, warnings=warnings), new
 
 
 def encoded(said: Said) -> bytes:
@@ -118,9 +120,9 @@ def _known(path: str) -> tuple[str, ...]:
 
 def _typed(wishes: Wishes, path: str) -> Typed:
     words = (word.strip() for word in wishes.clusters.split(","))
-    named = tuple(dict.fromkeys(filter(None, words)))
-    _refuse_unknown(named, _known(path))
-    names = named or _every(path)
+    chosen = tuple(dict.fromkeys(filter(None, words)))
+    _refuse_unknown(chosen, _known(path))
+    names = chosen or _every(path)
     return Typed(
         clusters=names,
         by_resource=_by_resource(names, path),
