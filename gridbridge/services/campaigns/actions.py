@@ -16,6 +16,7 @@ from gridbridge.decisions.campaigns.copies import (
     numbered,
     settled,
 )
+from gridbridge.decisions.campaigns.ending.judge import NO_MARKS, without_end
 from gridbridge.decisions.campaigns.ending.portions import portions
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.decisions.campaigns.failures.book import Book
@@ -57,6 +58,7 @@ from gridbridge.state.database.campaign_copies import CampaignCopies
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks
 
 PRIORITIES = {Outcome.RESUBMIT: AT_ONCE, Outcome.RESUBMIT_LAST: LAST}
 
@@ -80,6 +82,7 @@ class Actions:
         self._tries = CampaignTries(database, self._campaigns)
         self._copies = CampaignCopies(database, self._campaigns)
         self._events = CampaignEvents(database)
+        self._marks = Marks(database)
         self._observations = observations
         self._clock = clock
         self._failures = failures
@@ -304,7 +307,8 @@ class Actions:
 
     def _none_ran(self, array: Array, outcome: Outcome) -> Plan:
         """Return what an array's attempts came to; those whose tasks live otherwise are copies."""
-        every = [replace(one, outcome=outcome) for one in self._campaigns.pending(array)]
+        marks = self._marks.all().get((array.campaign, array.number), NO_MARKS)
+        every = without_end(self._campaigns.pending(array), outcome, marks)
         ended = tuple(one for one in every if not is_step(one.task))
         return Plan(
             ended=settled(ended, self._rivals(array)),

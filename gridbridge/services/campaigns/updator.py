@@ -6,11 +6,19 @@ neither listed nor accounted for is waited for.
 
 import logging
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gridbridge.apply.campaigns import stress
 from gridbridge.decisions.campaigns.copies import by_task
-from gridbridge.decisions.campaigns.ending.judge import Ends, Judge, Known, disputed_of, future_of
+from gridbridge.decisions.campaigns.ending.judge import (
+    NO_MARKS,
+    Ends,
+    Judge,
+    Known,
+    disputed_of,
+    future_of,
+    without_end,
+)
 from gridbridge.decisions.campaigns.failures.dropped import written_off
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -129,7 +137,7 @@ class Updator:
         marks = self._marks.all()
         judge = Judge(campaigns, events, marks, self._policy.runner.forgotten_s)
         every, over = self._ended(released, answers, judge)
-        every, over = (*every, *self._written_off(lost)), (*over, *lost)
+        every, over = (*every, *self._written_off(lost, marks)), (*over, *lost)
         ended = tuple(one for one in every if not is_step(one.task))
         scripts = self._scripts(campaigns, waiting)
         limits = self._limits.of(wanted_clusters(campaigns, waiting) & answers.keys())
@@ -253,11 +261,11 @@ class Updator:
     def _known(self, look: Look, lives: frozenset[int] | None) -> Known:
         return Known(is_listed=look.is_listed, lives=lives, ran=self._missing.ran(look.array))
 
-    def _written_off(self, arrays: Iterable[Array]) -> Iterator[Attempt]:
+    def _written_off(self, arrays: Iterable[Array], marks: Marked) -> Iterator[Attempt]:
         """Give the attempts of arrays whose cluster nobody asks any more, as root said."""
         for array in arrays:
-            for one in self._campaigns.pending(array):
-                yield replace(one, outcome=Outcome.SITE_FAULT)
+            of_array = marks.get((array.campaign, array.number), NO_MARKS)
+            yield from without_end(self._campaigns.pending(array), Outcome.SITE_FAULT, of_array)
 
     def _tell_disputed(self, cluster: str, attempts: Iterable[Attempt]) -> None:
         """Note the tasks whose records contradict each other: somebody may have forged one."""

@@ -40,6 +40,7 @@ from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -247,6 +248,34 @@ def test_tasks_that_a_cluster_refuses_are_tried_at_another(
     grid.failing.clear()
     do(Plan(sends=(Send(campaign=1, cluster="gamma", tasks=3, kept_off=OFF_BETA),)))
     assert grid.told[-2:] == ["submit 2 gamma 0:2,1:2,2:1", "release 2 72"]
+
+
+@pytest.mark.parametrize(
+    ("error", "waiting", "failed"),
+    [(ArrayRefused("no such queue"), {1: 2}, 1), (CampaignRefused("not as it was"), {}, 3)],
+    ids=["by its cluster", "by root"],
+)
+def test_a_task_that_its_owner_cancelled_does_not_run_again_where_its_array_is_refused(
+    campaigns: Campaigns,
+    grid: Grid,
+    do: Callable[[Plan], None],
+    error: GridbridgeError,
+    waiting: dict[int, int],
+    failed: int,
+) -> None:
+    """It was told that the task is cancelled, while the cluster gave no answer."""
+    grid.failing["submit"] = NotNow("unreachable")
+    do(SEND)
+    assert Marks(campaigns.database).cancel(1, 0)
+    grid.failing["submit"] = error
+
+    do(Plan(resumed=(only(campaigns),)))
+
+    found = campaigns.find(1)
+    assert found
+    assert (campaigns.waiting(), found.failed) == (waiting, failed)
+    (shown, *_) = CampaignTasks(campaigns.database).sent(1, 0, 0)
+    assert (shown.outcome, shown.attempt) == (Outcome.UNWANTED, 1)
 
 
 def test_a_task_does_not_go_back_where_it_was_refused(

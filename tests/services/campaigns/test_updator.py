@@ -180,6 +180,22 @@ def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
     assert (first.outcome, second.outcome) == (Outcome.SITE_FAULT, Outcome.SUCCESS)
 
 
+def test_a_cancelled_task_at_a_cluster_that_left_is_lost_to_nobody(site: Site) -> None:
+    """The others run again elsewhere."""
+    database = site.campaigns.database
+    known = {"kind": Kind.CLUSTER, "code": Code.DROPPED, "campaign": 0, "cluster": "beta"}
+    CampaignEvents(database).put([Event(**known, opened_at=NOON, last_at=NOON, until=NOON)])  # type: ignore[arg-type]  # the event's own words
+    assert Marks(database).cancel(1, 3)
+
+    seen = site.updator.look()
+
+    assert [one.outcome for one in seen.ended] == [
+        *[Outcome.SITE_FAULT] * 3,
+        Outcome.UNWANTED,
+        Outcome.SITE_FAULT,
+    ]
+
+
 def test_what_is_missed_for_long_is_asked_for_before_it_counts_as_deleted(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,21 @@ def cancelled(attempt: Attempt) -> Attempt:
     return replace(attempt, outcome=Outcome.CANCELLED) if is_killed else attempt
 
 
+def without_end(
+    attempts: Iterable[Attempt], outcome: Outcome, marks: Mapping[int, Mark]
+) -> tuple[Attempt, ...]:
+    """Return attempts of an array whose ends no cluster tells, with what they come to.
+
+    Those that their owner cancelled come to that, so that they don't run again; `marks` are by its
+    places.
+    """
+    unwanted = {place for place, mark in marks.items() if mark.wiped_for is WipedFor.UNWANTED}
+    return tuple(
+        replace(one, outcome=Outcome.UNWANTED if one.place in unwanted else outcome)
+        for one in attempts
+    )
+
+
 def lost_places(late: Iterable[Attempt], ends: Ends, ran: Set[int]) -> frozenset[int]:
     """Return the places of tasks that ran, and of which their cluster knows nothing any more.
 

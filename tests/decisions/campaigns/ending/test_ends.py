@@ -14,6 +14,7 @@ from gridbridge.decisions.campaigns.ending.judge import (
     forgotten,
     overdue,
     still_known,
+    without_end,
 )
 from gridbridge.decisions.campaigns.ending.portions import portions
 from gridbridge.model.campaigns.campaign import (
@@ -244,3 +245,16 @@ def test_what_nikita_deleted_and_left_no_record_was_not_lost_by_its_cluster() ->
     (found,) = judge.ended(ARRAY, {attempt(1): 61.0}, {}, replace(GONE, ran={1}))
 
     assert (found.outcome, found.forgotten_job) == (Outcome.WALLTIME, 0)
+
+
+def test_what_its_owner_cancelled_is_that_though_no_cluster_tells_its_end() -> None:
+    """Whether its cluster left or refused it: what nikita wished is over."""
+    marks = {2: Mark(wiped_for=WipedFor.UNWANTED), 3: Mark(wiped_for=WipedFor.MOVED)}
+
+    found = without_end(map(attempt, (1, 2, 3)), Outcome.SITE_FAULT, marks)
+
+    assert [(one.place, one.outcome) for one in found] == [
+        (1, Outcome.SITE_FAULT),
+        (2, Outcome.UNWANTED),
+        (3, Outcome.SITE_FAULT),
+    ]
