@@ -16,6 +16,11 @@ is_ours_alone() { # whatever others do above: we stand in it, and cd -P followed
     case $(ls -ld .) in d????-??-*) ;; *) return 1 ;; esac
 }
 
+belongs_here() { # no campaign of another site, or of earlier days, has this number in this folder
+    ln -sT -- "$gb_token" .campaign 2>/dev/null # by the first of those that begin at once
+    case $(readlink .campaign) in "$gb_token" | '') ;; *) return 1 ;; esac
+}
+
 nodes() { # a line a slot; a parallel job's are where sge_pe(5) says, and OAR has a file of its own
     case ${OAR_NODEFILE:-} in ?*) return ;; esac
     case ${PE_HOSTFILE:-} in ?*) cat -- "$PE_HOSTFILE" ;; *) echo "${HOSTNAME:-$(uname -n)} $gb_slots" ;; esac |
@@ -45,6 +50,11 @@ gb_output=$gb_number.$gb_attempt
 mkdir -m 700 -- "$gb_folder" 2>/dev/null
 { cd -P -- "./$gb_folder" && is_ours_alone; } || {
     echo "gridbridge: $gb_work/$gb_folder: not a folder that is this account's and that it alone can write" >&2
+    die 57
+    exit 1
+}
+belongs_here || {
+    echo "gridbridge: $gb_work/$gb_folder: of another campaign $gb_campaign, $(readlink .campaign); move it away" >&2
     die 57
     exit 1
 }

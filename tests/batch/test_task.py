@@ -389,6 +389,60 @@ def test_what_has_not_succeeded_is_not_put_into_place(
     assert (folder / "7.1.err").read_text() == error
 
 
+def of_campaign(home: Path, token: str, command: str = "sh -c 'echo >result' sh") -> int:
+    """Run task 7 of a campaign 12, which declares an output; return its exit status."""
+    (home / "data").mkdir(exist_ok=True)
+    settings = SETTINGS | {"exec": command, "outputs": "result", "token": token}
+    text = script(settings, (Task(7, 1, ()),))
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SGE_TASK_ID": "1"}
+    return subprocess.run(["/bin/sh"], input=text, env=environment, check=False).returncode
+
+
+def test_a_folder_belongs_to_one_campaign(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Another site, or one that was made anew, gives the same numbers: its results are no old ones.
+
+    The campaign that was first goes on there.
+    """
+    folder = tmp_path / "data" / "campaign.12"
+    assert of_campaign(tmp_path, "alpha.one", "sh -c 'echo first | tee result' sh") == 0
+
+    assert of_campaign(tmp_path, "gamma.two") == -57
+
+    assert output(tmp_path, "7/result") == output(tmp_path, "7.1.out") == "first\n"
+    why = f"gridbridge: {folder}: of another campaign 12, alpha.one; move it away\n"
+    assert capfd.readouterr().err == why
+    assert of_campaign(tmp_path, "alpha.one") == 0
+    folder.rename(tmp_path / "data" / "old")
+    assert of_campaign(tmp_path, "gamma.two") == 0
+    assert output(tmp_path, "7/result") == "\n"
+
+
+def test_the_folder_of_a_campaign_that_began_before_folders_had_a_mark_goes_on(
+    tmp_path: Path,
+) -> None:
+    """Nobody knows any more whose it is."""
+    assert attempt(tmp_path, 1) == 0
+
+    assert of_campaign(tmp_path, "alpha.one") == 0
+    assert of_campaign(tmp_path, "gamma.two") == -57
+
+
+def test_of_tasks_that_begin_at_once_all_find_their_folder(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    tasks = tuple(Task(number, 1, ()) for number in range(16))
+    path = tmp_path / "script"
+    path.write_bytes(script(SETTINGS | {"exec": "true", "token": "alpha.one"}, tasks))
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    begun = [
+        subprocess.Popen(["/bin/sh", path], env=environment | {"SGE_TASK_ID": str(place)})
+        for place in range(1, 17)
+    ]
+
+    assert [each.wait(30) for each in begun] == [0] * 16
+
+
 def test_a_prologue_is_lines_of_sh_in_the_tasks_directory(tmp_path: Path) -> None:
     """Run as one script; it ends as its last line does, and is called so."""
     step = Task(990_000_000, 2, ("echo it\\'s $CIGRI_JOB_ID # first\ncd /\nmkdir here/x; exit 3",))

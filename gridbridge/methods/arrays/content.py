@@ -8,7 +8,7 @@ from gridbridge.methods.arrays.order import Order
 from gridbridge.methods.arrays.steps import Steps
 from gridbridge.methods.owner import Refused
 from gridbridge.model.campaigns.hosts.properties import either, wanted
-from gridbridge.model.campaigns.names import ArrayId, words
+from gridbridge.model.campaigns.names import UNIQUE, ArrayId, words
 from gridbridge.model.campaigns.numbers import read_attempts
 from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.request import JobSpec, Request
@@ -34,7 +34,8 @@ class Content:
         try:
             header = json.loads(brought.header())
             outputs = " ".join(map(str, header.get("outputs") or ()))
-            whole = {"name": header["name"], "outputs": outputs}
+            token = str(header.get(UNIQUE, ""))  # none in files of earlier versions
+            whole = {"name": header["name"], "outputs": outputs, UNIQUE: token}
             self._header: Header = header["clusters"][order.cluster] | whole
             is_declared = header.get("is_idempotent") is True or bool(outputs)
             self._steps = Steps(order, header["clusters"])
@@ -64,18 +65,21 @@ class Content:
         return JobSpec(
             transfer=str(array),
             request=request,
-            script=script(self._settings(header, person, amounts), tasks),
+            script=script(self._settings(header, person, amounts, array.site), tasks),
             shell=str(section.get("shell", "/bin/sh")),
             pe=text["environment"],
             slots=amounts["slots"],
             tasks=len(tasks),
         )
 
-    def _settings(self, header: Header, person: str, amounts: dict[str, int]) -> dict[str, str]:
+    def _settings(
+        self, header: Header, person: str, amounts: dict[str, int], site: str
+    ) -> dict[str, str]:
         walltime_s = amounts["walltime_s"]
         clock = f"{walltime_s // 3600:02}:{walltime_s // 60 % 60:02}:{walltime_s % 60:02}"
         return {
             "campaign": str(self._order.campaign),
+            "token": f"{site}.{header[UNIQUE]}",
             "cluster": self._order.cluster,
             "user": person,
             "slots": str(amounts["slots"]),
