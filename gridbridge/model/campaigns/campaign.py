@@ -146,7 +146,7 @@ class Attempt:
     wallclock_s: int | None = None
     host: str = ""  # where it ended, in the cycle that learns it; not kept
     forgotten_job: int = 0  # in which it ran, where its cluster has lost that; not kept either
-    is_past: bool = False  # its owner had the task tried again since: it counts no more
+    is_past: bool = False  # its owner closed its event, or had the task tried again
     is_overrun: bool = False  # it came to a copy, by overrunning its walltime
 
 

@@ -262,6 +262,7 @@ class Actions:
             self._touched += retried
             self._close(array, Outcome.SETUP_ERROR)
             failed = self._campaigns.waiting().get(array.campaign, 0) + len(retried)
+            self._tries.judge_as_before(array.campaign)
             self._campaigns.drop_waiting(array.campaign)
             self._campaigns.count(array.campaign, failed, failed)
             self._open_once(Code.FILE_REFUSED, array, in_short(error))

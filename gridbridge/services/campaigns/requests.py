@@ -12,7 +12,7 @@ from gridbridge.apply.campaigns import arrays
 from gridbridge.decisions.campaigns.ending.portions import PORTION
 from gridbridge.decisions.campaigns.failures.events import CODES
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Waiting
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome, Waiting
 from gridbridge.model.campaigns.events import Code, Event, Record
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.request import Answer, Asked, Verb
@@ -246,6 +246,7 @@ class Requests:
             self._events.put([replace(event, closed_at=self._clock.now())])
             self._events.is_closed_by(number, asked.token)
             self._trust(event)
+            self._tries.close(event, _outcomes_of(event))
         return Answer.DONE
 
     def _do_closed(self, asked: Asked, event: Event) -> Answer:
@@ -287,7 +288,7 @@ class Requests:
 
         What they came to before counts for nothing: their owner has put right what was wrong.
         """
-        outcomes = [outcome for outcome, code in CODES.items() if code is event.code]
+        outcomes = _outcomes_of(event)
         waiting = self._campaigns.waiting_of(event.campaign)
         after, waits = -1, {task for one in waiting for task in range(one.first, one.last + 1)}
         while found := self._tries.failed(event, outcomes, after, PORTION):
@@ -306,6 +307,10 @@ class Requests:
         found = self._campaigns.find(campaign)
         if found and found.state is CampaignState.TERMINATED:
             self._campaigns.is_now(campaign, CampaignState.IN_TREATMENT)
+
+
+def _outcomes_of(event: Event) -> list[Outcome]:
+    return [outcome for outcome, code in CODES.items() if code is event.code]
 
 
 def _in_ranges(attempts: Mapping[int, int]) -> Iterator[Waiting]:

@@ -97,7 +97,7 @@ ATTEMPTS = Table(
     Column("outcome", Words, nullable=False),
     Column("exit_status", BigInteger),
     Column("wallclock_s", BigInteger),
-    Column("is_past", Boolean, nullable=False, server_default=false()),  # it was tried again since
+    Column("is_past", Boolean, nullable=False, server_default=false()),  # its event was closed
     Column("is_overrun", Boolean, nullable=False, server_default=false()),  # of copies alone
     Index("campaign_attempts_array", "campaign", "array"),
     sqlite_with_rowid=False,

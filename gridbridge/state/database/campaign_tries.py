@@ -23,7 +23,7 @@ from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, Outcom
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.plan import Step, Stepped, Tried
 from gridbridge.model.campaigns.steps import FIRST, number_of, step_of
-from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, delete_places
+from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, WAITING, delete_places
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.core import Database
 
@@ -44,7 +44,6 @@ _TRIED = (
         ~ATTEMPTS.c.is_past,
     )
 )
-_PAST = update(ATTEMPTS).values(is_past=True)
 _PENDING = (
     select(*ATTEMPTS.c)
     .where(ATTEMPTS.c.campaign == bindparam("campaign"), ATTEMPTS.c.outcome == Outcome.PENDING)
@@ -69,28 +68,56 @@ _LAST = (
     )
     .group_by(ATTEMPTS.c.task)
 )
+_WAITS = exists().where(
+    WAITING.c.campaign == ATTEMPTS.c.campaign,
+    WAITING.c.first <= ATTEMPTS.c.task,
+    WAITING.c.last >= ATTEMPTS.c.task,
+)
+_OF_EVENT = and_(
+    ATTEMPTS.c.campaign == bindparam("of_campaign"),
+    ATTEMPTS.c.task < FIRST,
+    ATTEMPTS.c.outcome.in_(bindparam("outcomes", expanding=True)),
+    or_(~ATTEMPTS.c.is_past, _WAITS),
+    or_(
+        ATTEMPTS.c.exit_status == bindparam("status"),
+        and_(ATTEMPTS.c.exit_status.is_(None), bindparam("status").is_(None)),
+    ),
+    ~exists().where(
+        _LATER.c.campaign == ATTEMPTS.c.campaign,
+        _LATER.c.task == ATTEMPTS.c.task,
+        _LATER.c.attempt > ATTEMPTS.c.attempt,
+        _LATER.c.outcome != Outcome.COPY,
+    ),
+)
 _FAILED = (
     select(*ATTEMPTS.c)
     .join(ARRAYS, _WHERE)
     .where(
-        ATTEMPTS.c.campaign == bindparam("of_campaign"),
+        _OF_EVENT,
         ARRAYS.c.cluster == bindparam("of_cluster"),
         ATTEMPTS.c.task > bindparam("after"),
-        ATTEMPTS.c.task < FIRST,
-        ATTEMPTS.c.outcome.in_(bindparam("outcomes", expanding=True)),
-        or_(
-            ATTEMPTS.c.exit_status == bindparam("status"),
-            and_(ATTEMPTS.c.exit_status.is_(None), bindparam("status").is_(None)),
-        ),
-        ~exists().where(
-            _LATER.c.campaign == ATTEMPTS.c.campaign,
-            _LATER.c.task == ATTEMPTS.c.task,
-            _LATER.c.attempt > ATTEMPTS.c.attempt,
-            _LATER.c.outcome != Outcome.COPY,
-        ),
     )
     .order_by(ATTEMPTS.c.task)
     .limit(bindparam("most", type_=Integer))
+)
+_CLOSED = (
+    update(ATTEMPTS)
+    .values(is_past=True)
+    .where(
+        _OF_EVENT,
+        ATTEMPTS.c.array.in_(
+            select(ARRAYS.c.number).where(
+                ARRAYS.c.campaign == bindparam("of_campaign"),
+                ARRAYS.c.cluster == bindparam("of_cluster"),
+            )
+        ),
+        ~_WAITS,
+    )
+)
+_AS_BEFORE = (
+    update(ATTEMPTS)
+    .values(is_past=False)
+    .where(ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.is_past, _WAITS)
 )
 _EARLIER = ATTEMPTS.alias("earlier")
 _HAD_ENDED = exists().where(
@@ -183,12 +210,17 @@ class CampaignTries:
 
         Some of these tasks may wait again.
         """
-        of = {"of_campaign": event.campaign, "of_cluster": event.cluster, "after": after}
-        status = {"outcomes": [*outcomes], "status": event.exit_status}
-        found = self._database.rows(_FAILED, **of, **status, most=most)
+        found = self._database.rows(_FAILED, **_of(event, outcomes), after=after, most=most)
         return tuple(
             Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in map(dict, found)
         )
+
+    def close(self, event: Event, outcomes: Sequence[Outcome]) -> None:
+        """Let the attempts that an event counts be none of its tasks when it is opened again.
+
+        Those whose tasks wait again are none of them already.
+        """
+        self._database.execute(_CLOSED, _of(event, outcomes))
 
     def take_back(self, array: Array, outcomes: Iterable[Outcome]) -> tuple[Attempt, ...]:
         """Forget the attempts of an array that never ran, of tasks that had ended so before.
@@ -199,13 +231,22 @@ class CampaignTries:
         rows = map(dict, self._database.rows(_RETRIED, **of))
         found = tuple(Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in rows)
         delete_places(self._database, ATTEMPTS, map(asdict, found))
+        self._judge(array.campaign, [one.task for one in found], is_past=False)
         return found
+
+    def judge_as_before(self, campaign: int) -> None:
+        """Let attempts count again, for their tasks do not run again: none is sent any more."""
+        self._database.execute(_AS_BEFORE, {"of_campaign": campaign})
 
     def judge_anew(self, campaign: int, tasks: Sequence[int]) -> None:
         """Let the attempts of these tasks so far count for nothing."""
+        self._judge(campaign, tasks, is_past=True)
+
+    def _judge(self, campaign: int, tasks: Sequence[int], *, is_past: bool) -> None:
+        these = update(ATTEMPTS).values(is_past=is_past).where(ATTEMPTS.c.campaign == campaign)
         for begin in range(0, len(tasks), AT_A_TIME):
             some = ATTEMPTS.c.task.in_(tasks[begin : begin + AT_A_TIME])
-            self._database.execute(_PAST.where(ATTEMPTS.c.campaign == campaign, some))
+            self._database.execute(these.where(some))
 
     def steps(self, campaigns: Iterable[Campaign]) -> tuple[Stepped, ...]:
         """Return the last attempts of these campaigns' prologues and epilogues."""
@@ -278,3 +319,8 @@ class CampaignTries:
             self._campaigns.ended(adoption.superseded)
             self._campaigns.wait_no_longer(campaign, adoption.no_longer)
             self._campaigns.wait_again(campaign, *adoption.waiting)
+
+
+def _of(event: Event, outcomes: Sequence[Outcome]) -> dict[str, object]:
+    of = {"of_campaign": event.campaign, "of_cluster": event.cluster}
+    return {**of, "outcomes": [*outcomes], "status": event.exit_status}

@@ -15,6 +15,7 @@ from gridbridge.apply.campaigns.arrays import (
     OwnerUnknown,
 )
 from gridbridge.decisions.campaigns.ending.portions import PORTION
+from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.errors import AlreadySubmitted, GridbridgeError, LedgerLost, NotRead
 from gridbridge.model.campaigns.campaign import (
     AT_ONCE,
@@ -28,7 +29,7 @@ from gridbridge.model.campaigns.campaign import (
     Sent,
     Waiting,
 )
-from gridbridge.model.campaigns.events import Code
+from gridbridge.model.campaigns.events import Code, Kind
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.plan import Again, KeptOff, Plan, Send
 from gridbridge.model.campaigns.sections import Failures
@@ -39,6 +40,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tasks import CampaignTasks
+from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.marks import Marks
 
@@ -372,6 +374,30 @@ def test_what_root_refuses_to_try_again_is_what_it_came_to_before(
         ("site_fault", None, "beta"),
         ("setup_error", None, "gamma"),
     ]
+
+
+@pytest.mark.parametrize("sent", [1, 3], ids=["waits", "sent"])
+def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None], sent: int
+) -> None:
+    """Its owner may have it tried again once the file is put right."""
+    tries = CampaignTries(campaigns.database, campaigns)
+    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=2),)))
+    ended = [
+        replace(one, outcome=Outcome.PROGRAM_ERROR, exit_status=3)
+        for one in campaigns.pending(only(campaigns))
+    ]
+    do(Plan(ended=tuple(ended), over=(only(campaigns),)))
+    tries.judge_anew(1, [0, 1])
+    campaigns.wait_again(1, Waiting(first=0, last=1, attempt=2))
+    campaigns.count(1, -2, -2)
+    grid.failing["submit"] = CampaignRefused("not the file")
+
+    do(Plan(sends=(Send(campaign=1, cluster="gamma", tasks=sent),)))
+
+    event = opened_now(Kind.TASK, Code.EXIT_ERROR, 1, "beta", NOON)
+    found = tries.failed(replace(event, exit_status=3), [Outcome.PROGRAM_ERROR], -1, 9)
+    assert [one.task for one in found] == [0, 1]
 
 
 def test_what_had_ended_before_the_state_file_was_replaced_has_ended(

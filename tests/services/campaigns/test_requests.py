@@ -42,6 +42,7 @@ class Site:
         self.database = Database.open(f"sqlite:///{folder}/state.db")
         self.campaigns = Campaigns(self.database)
         self.events = CampaignEvents(self.database)
+        self.tries = CampaignTries(self.database, self.campaigns)
         self.taken_up: list[tuple[int, str]] = []
         self.refuses = False  # root does
         self.begun: list[list[int]] = []
@@ -83,11 +84,12 @@ class Site:
         self.events.put([event])
         return max(one.number for one in self.events.open())
 
-    def run(self, outcome: Outcome) -> tuple[Again, ...]:
+    def run(self, outcome: Outcome, status: int | None = None) -> tuple[Again, ...]:
         """Have the last task run at beta and come to this; return whether it runs again."""
         array = self.campaigns.intend(1, "beta", 1, NOON)
         assert array
-        ended = [replace(one, outcome=outcome) for one in self.campaigns.pending(array)]
+        pending = self.campaigns.pending(array)
+        ended = [replace(one, outcome=outcome, exit_status=status) for one in pending]
         self.campaigns.ended(ended)
         found = self.campaigns.find(1)
         assert found
@@ -98,7 +100,7 @@ class Site:
             room={},
             max_tasks=9,
             ended=tuple(ended),
-            earlier=CampaignTries(self.database, self.campaigns).earlier(ended),
+            earlier=self.tries.earlier(ended),
         )
         return plan(seen).again
 
@@ -267,6 +269,38 @@ def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
     found = site.campaigns.find(1)
     assert found
     assert (found.ended, found.failed, len(site.campaigns.waiting_of(1))) == (2, 1, 2)
+
+
+def test_what_its_owner_closed_is_not_tried_again_when_another_task_fails_alike(
+    site: Site,
+) -> None:
+    """The event is opened again, and counts the new one alone."""
+    failed = {"kind": Kind.TASK, "exit_status": 3}
+    number = site.open(Code.EXIT_ERROR, tasks=2, **failed)
+    assert site.ask(Verb.FIX, number) is Answer.DONE
+    site.run(Outcome.PROGRAM_ERROR, 3)
+    assert site.open(Code.EXIT_ERROR, tasks=1, **failed) == number
+
+    assert site.ask(Verb.RESUBMIT, number, token="u") is Answer.DONE
+
+    again = [(one.first, one.last, one.attempt) for one in site.campaigns.waiting_of(1)]
+    assert again == [(4, 4, 2)]
+    other = site.open(Code.EXIT_ERROR, kind=Kind.TASK, tasks=1, exit_status=4)
+    assert site.ask(Verb.RESUBMIT, other, token="v") is Answer.DONE
+    assert [one.first for one in site.campaigns.waiting_of(1)] == [2, 4]
+
+
+def test_what_waits_again_counts_its_tries_though_its_owner_closed_the_event(site: Site) -> None:
+    """That is about what had failed for good."""
+    site.run(Outcome.SITE_FAULT)
+    site.campaigns.wait_again(1, Waiting(first=4, last=4, attempt=2))
+
+    site.ask(Verb.FIX, site.open(Code.SITE_FAULT, kind=Kind.TASK, tasks=1))
+
+    array = site.campaigns.intend(1, "beta", 1, NOON)
+    assert array
+    earlier = site.tries.earlier(site.campaigns.pending(array))
+    assert [(one.attempt, one.outcome) for one in earlier] == [(1, Outcome.SITE_FAULT)]
 
 
 @pytest.mark.parametrize(
