@@ -30,8 +30,10 @@ TYPES = [each.value for each in Type]
 KINDS = ["best-effort", "normal"]  # of tasks; a JDL's type
 
 
-def _type(_: click.Context, __: click.Parameter, word: str) -> str:
+def _type(_: click.Context, __: click.Parameter, word: str | None) -> str | None:
     """Return the name of a campaign's type; who types numbers means another -t."""
+    if word is None:
+        return None
     if word[:1].isdigit() or word == "c":
         raise click.BadParameter(
             "it is the campaign's type here. The tasks of a script are its line #$ -t N-M; or:"
@@ -91,7 +93,6 @@ def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
     "-t",
     "type_",
     metavar="|".join(TYPES),
-    default=Type.DEFAULT.value,
     callback=_type,
     help="The campaign's type: test sends one task to each cluster.",
 )
@@ -125,7 +126,7 @@ def gridsub(
     clusters: str,
     resources: tuple[str, ...],
     name: str,
-    type_: str,
+    type_: str | None,
     is_idempotent: bool,
     kind: str,
     is_check: bool,
@@ -162,7 +163,7 @@ def gridsub(
         clusters=clusters,
         resources=resources,
         name=name,
-        type_=type_,
+        type_=type_ or Type.DEFAULT.value,
         is_idempotent=is_idempotent,
         is_normal=kind == "normal",
     )
@@ -174,6 +175,7 @@ def gridsub(
         retried=retried,
         words=words,
         wishes=wishes,
+        type_=type_,
     )
     options = ["--check"] * is_check + ["--wait"] * is_wait + ["-d"] * is_debug
     try:
@@ -182,18 +184,24 @@ def gridsub(
                 return _add(typed, added_to, added_file, added_text, options)
             if (added_file, added_text) != (None, None):
                 raise click.UsageError(adding.USAGE)
-            said = _sent_here() if is_ready else typed.read()
-            for warning in said.warnings:
-                output.complain(f"gridsub: {warning}")
-            if there := relay.host(CAMPAIGNS):
-                return _go_on(there, said, options)
-            if is_check:
-                return checking.check(said)
-            return _told(_submitted(said), is_wait)
+            if (again := typed.retry()) and (there := relay.host(CAMPAIGNS)):
+                return _gone_on(there, again, options, None)
+            return _brought(_sent_here() if is_ready else typed.read(), options)
     except (ConfigError, NotTheirs, Refused) as error:
         return _refused(error)
     except (Unanswered, Unreachable) as error:
         return runner_reply.ended("gridsub", error)
+
+
+def _brought(said: Said, options: list[str]) -> int:
+    """Bring a campaign that was read, or say what would become of it."""
+    for warning in said.warnings:
+        output.complain(f"gridsub: {warning}")
+    if there := relay.host(CAMPAIGNS):
+        return _go_on(there, said, options)
+    if "--check" in options:
+        return checking.check(said)
+    return _told(_submitted(said), "--wait" in options)
 
 
 def _submitted(said: Said) -> int:

@@ -33,6 +33,7 @@ class Typed:
     retried: int | None
     words: tuple[str, ...]
     wishes: Wishes
+    type_: str | None = None  # of the campaign; None: it is not said
 
     @property
     def is_nothing(self) -> bool:
@@ -43,16 +44,24 @@ class Typed:
             self.wishes == plain
         )
 
+    @property
+    def _is_command(self) -> bool:
+        return self.numbers is not None or self.lines is not None
+
+    def retry(self) -> list[str]:
+        """Return the words that ask for failed tasks once more; none where something else is."""
+        if self.retried is None:
+            return []
+        self._weigh()
+        self._refuse_wishes()
+        return ["--retry-failed", str(self.retried), *(("-t", self.type_) if self.type_ else ())]
+
     def read(self) -> Said:
         """Return the campaign; a usage error unless it comes from one place."""
-        options = (self.path, self.text, self.numbers, self.lines, self.retried)
-        is_command = self.numbers is not None or self.lines is not None
-        alone = bool(self.words) and not is_command
-        if sum(each is not None for each in options) + alone != 1:
-            raise click.UsageError(SOURCES)
-        if is_command:
+        self._weigh()
+        if self._is_command:
             return self._command()
-        if alone and self.words[0] != STANDARD_INPUT:
+        if self.words and self.words[0] != STANDARD_INPUT:
             file = self.words[0]
             text = text_of(file)
             _refuse_jdl(file, text)
@@ -62,10 +71,17 @@ class Typed:
             raise click.UsageError(SOURCES)
         self._refuse_wishes()
         if self.retried is not None:
-            return campaign_sources.failed(self.retried)
+            return campaign_sources.failed(self.retried, self.type_ or "")
         source = JSON_TEXT if self.text is not None else self.path or STANDARD_INPUT
         text = self.text if self.text is not None else text_of(source)
         return campaign_sources.read(source, text, self.wishes.type_)
+
+    def _weigh(self) -> None:
+        """Refuse a campaign that comes from several places, or from none."""
+        options = (self.path, self.text, self.numbers, self.lines, self.retried)
+        alone = bool(self.words) and not self._is_command
+        if sum(each is not None for each in options) + alone != 1:
+            raise click.UsageError(SOURCES)
 
     def _command(self) -> Said:
         if not self.words:

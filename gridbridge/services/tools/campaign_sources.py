@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from gridbridge.config.kinds import OF_KIND
 from gridbridge.config.submission import added, jdl, named, typed
@@ -55,10 +55,13 @@ def script(
     return typed.script(file, text, words, _typed(wishes, path))
 
 
-def failed(number: int, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> Said:
+def failed(
+    number: int, type_: str = "", folder: str = CAMPAIGNS, published: str = PUBLISHED
+) -> Said:
     """Return a campaign of the failed tasks of another one of ours, but those that we cancelled.
 
-    Raises NotTheirs, and ConfigError where none has failed.
+    It is of that one's type, unless another is given. Raises NotTheirs, and ConfigError where none
+    has failed.
     """
     one = campaign_tasks.find(number, published)
     if not one:
@@ -68,7 +71,8 @@ def failed(number: int, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> 
     header, parameters = campaign_files.brought(number, folder, is_run=True)
     if not found:
         raise ConfigError((f"campaign {number}: no task of it has failed",))
-    asked = decode(header, Jdl)
+    before = decode(header, Jdl)
+    asked = replace(before, type=Type(type_)) if type_ else before
     return Said(jdl=asked, parameters=tuple(parameters[task.number] for task in found))
 
 

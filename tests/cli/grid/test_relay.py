@@ -89,6 +89,24 @@ def test_what_is_added_goes_with_its_lines(asked: list[Any], tmp_path: Path) -> 
     ]
 
 
+def test_failed_tasks_are_looked_for_where_the_service_is(asked: list[Any]) -> None:
+    """There lie their campaign's file and what became of them."""
+    for words in (["--retry-failed", "12"], ["--check", "-t", "test", "--retry-failed", "12"]):
+        CliRunner().invoke(gridsub_command, words, standalone_mode=False)
+
+    assert [one[2:] for one in asked] == [
+        ("--retry-failed", "12", relay.HANDED_OVER),
+        ("--retry-failed", "12", "-t", "test", "--check", None),
+    ]
+
+
+@pytest.mark.parametrize("more", [["-N", "name"], ["-f", "n.json"], ["--idempotent"]])
+def test_a_mistake_beside_failed_tasks_is_told_here(asked: list[Any], more: list[str]) -> None:
+    done = CliRunner().invoke(gridsub_command, ["--retry-failed", "12", *more])
+
+    assert (done.exit_code, asked) == (2, [])
+
+
 @pytest.mark.parametrize("data", [b"", b"[]\na\n", b"{}\n", b"\xff\n"])
 def test_what_gridsub_does_not_send_is_told(data: bytes) -> None:
     """In a line."""
