@@ -227,6 +227,28 @@ def test_every_mistake_of_a_script_is_told_with_its_line() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("lines", "typed_in", "walltime_s", "idle"),
+    [
+        ("#$ -l h_rt=4:0:0,s_rt=3:55:0", (), 14_400, "job.sh:1: -l s_rt=3:55:0"),
+        ("#$ -l s_rt=3:55:0\n#$ -l h_rt=4:0:0", (), 14_400, "job.sh:1: -l s_rt=3:55:0"),
+        ("#$ -l s_rt=3:55:0", (), 14_100, ""),
+        ("#$ -l s_rt=3:55:0", ("h_rt=600",), 600, "job.sh:1: -l s_rt=3:55:0"),
+        ("#$ -l h_rt=600", ("s_rt=500",), 600, "the command line: -l s_rt=500"),
+        ("", ("walltime=1:0:0,s_rt=500",), 3600, "the command line: -l s_rt=500"),
+        ("", ("s_rt=500",), 500, ""),
+    ],
+)
+def test_a_soft_limit_is_the_walltime_only_where_there_is_no_hard_one(
+    lines: str, typed_in: tuple[str, ...], walltime_s: int, idle: str
+) -> None:
+    """Else a task would lose the minutes in which it was to save its state."""
+    said = typed.script("job.sh", f"{lines}\ntrue\n", (), replace(AT, resources=typed_in))
+
+    assert said.jdl.clusters["beta"].walltime_s == walltime_s
+    assert said.warnings == ((f"{idle}: changes nothing yet",) if idle else ())
+
+
 def test_a_limit_of_tasks_at_once_is_shared_by_the_clusters() -> None:
     """There are never more, so that as many clusters at most can have a part."""
     with pytest.raises(

@@ -28,6 +28,7 @@ SETS = {
     "-wd": ("exec_directory",),
     "-cwd": ("exec_directory",),
 }
+HARD, SOFT = "h_rt", "s_rt"  # limits of time
 TIME = "h_rt=H:M:S or seconds, from 1 second, is right"
 YES, NO = ("y", "yes"), ("n", "no")
 # What a task could not do without.
@@ -67,6 +68,7 @@ class Asked:
     array: Range | None = None
     most: int = 0  # tasks at once; 0: no limit
     walltime_s: int = 0  # 0: not said
+    soft_walltime_s: int = 0
     environment: str = ""
     slots: int = 1
     folder: str | None = None  # None: not said; empty: where it is submitted
@@ -155,9 +157,12 @@ def resources(asked: Asked, text: str) -> list[str]:
     idle = []
     for one in text.split(","):
         name, _, value = one.partition("=")
-        if name in ("h_rt", "s_rt"):
+        if name == HARD:
             asked.walltime_s = _walltime(value)
             asked.places["walltime"] = f"{asked.place}: -l {one}"
+        elif name == SOFT:
+            asked.soft_walltime_s = _walltime(value)
+            asked.places[SOFT] = f"{asked.place}: -l {one}"
         elif asked.is_soft or is_place(name):
             idle.append(one)
         else:

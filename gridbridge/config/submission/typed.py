@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridbridge.config.submission import jdl
-from gridbridge.config.submission.directives import Asked, Resource, Script, read_range, resources
+from gridbridge.config.submission.directives import (
+    SOFT,
+    Asked,
+    Resource,
+    Script,
+    read_range,
+    resources,
+)
 from gridbridge.config.submission.jdl import CLUSTERS, Said
 from gridbridge.config.submission.jdl_properties import properties
 from gridbridge.config.submission.jdl_values import LEVELS, MOST_TASKS
@@ -93,7 +100,7 @@ def script(path: str, text: str, arguments: tuple[str, ...], typed: Typed) -> Sa
         problems.append(f"{asked.places['max_jobs']}: {wish}")
     if problems:
         raise ConfigError(tuple(problems))
-    if not (asked.walltime_s or typed.resources):
+    if not (asked.walltime_s or asked.soft_walltime_s or typed.resources):
         read.warnings.append(f"{path}: each task has an hour; {TIME} says otherwise")
     numbers = asked.array.numbers if asked.array else range(1, 2)
     parameters = tuple(map(str, numbers))
@@ -184,6 +191,7 @@ def _said(
         table["max_jobs"] = max(1, asked.most // max(1, len(typed.clusters)))
     of_script = {*asked.places.values()}
     warnings = _add_resources(table, typed.resources, asked)
+    warnings += _take_soft(table, asked)
     warnings += _add_clusters(table, typed, asked)
     if asked.walltime_s:
         hours, rest = divmod(asked.walltime_s, 3600)
@@ -243,6 +251,16 @@ def _add_resources(table: dict[str, Any], words: tuple[str, ...], asked: Asked) 
             except ParseError as error:
                 raise Mistyped((f"{COMMAND_LINE}: -l {one}: {error}",)) from error
     return [f"{COMMAND_LINE}: -l {one}: changes nothing yet" for one in idle]
+
+
+def _take_soft(table: dict[str, Any], asked: Asked) -> list[str]:
+    """Let the soft limit be the walltime where no other is said; tell where it changes nothing."""
+    if not asked.soft_walltime_s:
+        return []
+    if asked.walltime_s or "walltime" in table:
+        return [f"{asked.places[SOFT]}: changes nothing yet"]
+    asked.walltime_s, asked.places["walltime"] = asked.soft_walltime_s, asked.places[SOFT]
+    return []
 
 
 def _at_home(folder: str) -> str:
