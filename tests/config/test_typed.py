@@ -178,6 +178,16 @@ def test_output_goes_where_a_script_says(tmp_path: Path) -> None:
     assert (tmp_path / "e$(touch${IFS}evil).2").read_text() == "err\n"
 
 
+def test_a_file_in_a_folder_has_a_tasks_number_only_where_there_are_several(tmp_path: Path) -> None:
+    """As qsub calls it."""
+    (tmp_path / "logs").mkdir()
+    lines = f"#$ -N n -o logs -e logs -wd {tmp_path}\necho out; echo err >&2\n"
+
+    run(typed.script("job.sh", lines, (), AT), tmp_path, 1)
+
+    assert {path.name for path in (tmp_path / "logs").iterdir()} == {"n.o31", "n.e31"}
+
+
 def test_tasks_that_share_a_file_add_to_it(tmp_path: Path) -> None:
     """As with qsub, whose jobs keep what was there."""
     lines = f"#$ -t 1-2 -o both -j y -wd {tmp_path}\necho $SGE_TASK_ID\n"

@@ -152,15 +152,17 @@ def _redirected(asked: Asked) -> str:
 
     It is added there, as Grid Engine does: the tasks of an array may share a file.
     """
-    lines = _to(">>", asked.output, "o") if asked.output else ""
+    end = ".$SGE_TASK_ID" if asked.array else ""
+    lines = _to(">>", asked.output, "o", end) if asked.output else ""
     if asked.is_joined:
         return f"{lines}exec 2>&1\n"
-    return lines + (_to("2>>", asked.error, "e") if asked.error else "")
+    return lines + (_to("2>>", asked.error, "e", end) if asked.error else "")
 
 
-def _to(sign: str, path: str, letter: str) -> str:
+def _to(sign: str, path: str, letter: str, end: str) -> str:
+    """Return the lines for one stream; in a folder its file is called as qsub(1) says."""
     place = "".join(_pieces(path))
-    name = f"$JOB_NAME.{letter}$JOB_ID.$SGE_TASK_ID"
+    name = f"$JOB_NAME.{letter}$JOB_ID{end}"
     return f'gb_to={place}\n[ ! -d "$gb_to" ] || gb_to=$gb_to/{name}\nexec {sign}"$gb_to"\n'
 
 
