@@ -186,11 +186,11 @@ class Keeper:
         )
 
     def _close_strays(self, stored: Stored, kept: Mapping[str, Kept]) -> None:
-        """Note the end of what is of no dataset any more, or was cut and is in others' hands."""
+        """Note the end of what was cut and nobody goes on with: others do, or it can't be seen."""
         for one in stored.carried:
             of = kept.get(one.dataset)
-            is_left = of is None or (of.is_busy and stored.now - one.began_at > LONGEST)
-            if one.ended_at is None and is_left:
+            is_left = of is None or of.is_busy
+            if one.ended_at is None and is_left and stored.now - one.began_at > LONGEST:
                 self._carried.end(one.token, stored.now, CUT)
 
     def _forget_left(self, stored: Stored, kept: Mapping[str, Kept]) -> None:

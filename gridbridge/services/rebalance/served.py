@@ -21,10 +21,18 @@ class Served(Datasets):
     """A person's datasets, as the service may have them treated."""
 
     def look(self, name: str) -> tuple[Dataset, bool] | None:
-        """Return a dataset as it was last seen, and whether a command works on it; None: gone."""
+        """Return a dataset as it was last seen, and whether a command works on it; None: none."""
         if not self._records.has(name):
             return None
+        return self.seen(name)
+
+    def seen(self, name: str) -> tuple[Dataset, bool]:
+        """Return the same of one that is there; GridbridgeError when it can't be read."""
         return self._records.load(name), self._records.is_busy(name)
+
+    def is_gone(self, name: str) -> bool:
+        """Say whether there is surely no such dataset; GridbridgeError when nobody can see it."""
+        return self._records.is_gone(name)
 
     def copy(self, name: str, to: str, leaving: str = "") -> Outcome:
         """Make or repair a replica if one is missing, or would be without that in `leaving`.

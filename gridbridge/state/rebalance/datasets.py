@@ -42,12 +42,22 @@ class Records:
 
     def names(self) -> list[str]:
         """Return the names of the datasets, in order."""
-        found = (name.removesuffix(RECORD) for name in files.names(self._folder))
-        return sorted(name for name in set(found) if DATASET_NAME.holds(name) and self.has(name))
+        records = (name for name in files.names(self._folder) if name.endswith(RECORD))
+        return sorted(filter(DATASET_NAME.holds, (name.removesuffix(RECORD) for name in records)))
 
     def has(self, name: str) -> bool:
-        """Say whether there is a dataset of this name."""
-        return os.path.lexists(self._path(name, RECORD))
+        """Say whether there is a dataset of this name; StateError when that can't be seen."""
+        return _is_there(self._path(name, RECORD))
+
+    def is_gone(self, name: str) -> bool:
+        """Say whether there is surely none; StateError where the folder of records is away.
+
+        The folder is kept open meanwhile: a home that is not mounted just now has lost nothing.
+        """
+        try:
+            return self._is_gone(f"{name}{RECORD}")
+        except OSError as error:
+            raise StateError(f"{self._folder}: {error.strerror}") from error
 
     def load(self, name: str) -> Dataset:
         """Return a dataset; GridbridgeError when there is none, StateError for a wrong file."""
@@ -147,11 +157,31 @@ class Records:
         except OSError as error:
             raise StateError(f"{self._folder}: {error.strerror}") from error
 
+    def _is_gone(self, record: str) -> bool:
+        end = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if os.fstat(end).st_uid != os.geteuid():
+                raise StateError(f"{self._folder}: somebody else's")
+            return not _is_there(record, end)
+        finally:
+            os.close(end)
+
     def _path(self, name: str, kind: str) -> str:
         return f"{self._folder}/{name}{kind}"
 
     def _hidden(self, name: str, kind: str) -> str:
         return f"{self._folder}/.{name}{kind}"
+
+
+def _is_there(path: str, folder: int | None = None) -> bool:
+    """Say whether something is at a path; StateError when that can't be seen."""
+    try:
+        os.lstat(path, dir_fd=folder)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+    return True
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.rebalance.carried import CarriedReplicas
 from gridbridge.state.database.rebalance.notes import Rebalanced
+from gridbridge.state.rebalance import kept as letters
+from gridbridge.state.rebalance.kept import Let
 from tests.services.rebalance.areas import NAMES
 from tests.services.rebalance.desk import Desk
 
@@ -149,6 +151,34 @@ def test_a_round_that_is_killed_at_any_step_goes_on_in_the_next(
     assert whole(desk) == set(NAMES) - {left}
     assert not desk.site.replica(left, "reads").exists()
     assert [one for one in carried(desk) if one.ended_at is None] == []
+
+
+def test_what_was_begun_goes_on_after_a_round_that_could_not_see_its_dataset(desk: Desk) -> None:
+    """Its owner's home was away for that round."""
+    left = min(added(desk))
+    desk.drained = {left}
+
+    def die(words: tuple[str, ...]) -> None:
+        if words[0] == "drop":
+            raise Killed
+
+    desk.before = die
+    with pytest.raises(Killed):
+        desk.round()
+    desk.before = lambda _: None
+    desk.drained = set()
+    record = Path(desk.site.folder, "records/reads.json")
+    was = record.read_text()
+    record.write_text("?")
+    with pytest.MonkeyPatch.context() as away:
+        let = [Let(uid=1000, owner="al", file="u.1000/data.reads", dataset="reads")]
+        away.setattr(letters, "listed", lambda: let)
+        desk.round()
+    record.write_text(was)
+    desk.round()
+
+    assert whole(desk) == set(NAMES) - {left}
+    assert not desk.site.replica(left, "reads").exists()
 
 
 def test_a_copy_whose_rsync_dies_does_not_count_and_the_next_round_goes_on(desk: Desk) -> None:

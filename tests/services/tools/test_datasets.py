@@ -1,10 +1,13 @@
 """People let the service look after datasets, by hand or with a campaign, and are told of them."""
 
+import errno
 import json
 import os
+import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -169,9 +172,43 @@ def test_of_a_dataset_that_is_gone_the_service_is_let_nothing_any_more(
 ) -> None:
     monkeypatch.setattr(handover.take_back, "__defaults__", (folder,))
     handover.let("reads", folder)
+    Path(site.folder, "records").mkdir()
 
     assert owned._looked(site.datasets, "reads") == {"name": "reads", "gone": True}
     assert kept.listed(folder) == []
+
+
+def _stale(path: object, *_: object, **__: object) -> NoReturn:
+    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        ("mv records away", "No such file or directory"),
+        ("mv records away; ln -s away records", "Not a directory"),
+        ("chown 65534 records", "somebody else's"),
+        ("", "Stale file handle"),
+    ],
+    ids=["not mounted", "a link", "another's", "stale"],
+)
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
+    site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, spoil: str, why: str
+) -> None:
+    """One look then must not end it for good."""
+    monkeypatch.setattr(handover.take_back, "__defaults__", (folder,))
+    site.datasets.add("reads", site.tree(), 1)
+    handover.let("reads", folder)
+    subprocess.run(["sh", "-c", spoil], cwd=site.folder, check=True)
+    with monkeypatch.context() as during:
+        if not spoil:
+            during.setattr(os, "lstat", _stale)
+        told = owned._looked(site.datasets, "reads")
+
+    assert set(told) == {"name", "fault"}
+    assert why in str(told["fault"])
+    assert [one.dataset for one in kept.listed(folder)] == ["reads"]
 
 
 def test_a_campaigns_datasets_are_noted_and_the_service_is_let(site: Site, folder: str) -> None:

@@ -59,16 +59,16 @@ def told(outcome: Outcome) -> dict[str, object]:
 def _looked(served: Served, name: str) -> dict[str, object]:
     """Tell of one dataset; a wrong record hides no other.
 
-    Of one that is gone the service is let nothing any more.
+    Of one that is gone the service is let nothing any more, but of one that can't be seen, as in a
+    home that is away, all stays as it is.
     """
     try:
-        found = served.look(name)
-    except GridbridgeError as error:
+        if served.is_gone(name):
+            handover.take_back(name)
+            return {"name": name, "gone": True}
+        dataset, is_busy = served.seen(name)
+    except (GridbridgeError, OSError) as error:
         return {"name": name, "fault": str(error)}
-    if found is None:
-        handover.take_back(name)
-        return {"name": name, "gone": True}
-    dataset, is_busy = found
     return {"name": name, "dataset": encode(dataset), "busy": is_busy}
 
 
