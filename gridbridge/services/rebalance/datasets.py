@@ -120,19 +120,15 @@ class Datasets:
     def drop(self, name: str, storage: str = "", *, is_lost: bool = False) -> Outcome:
         """Remove a replica, or all of them with the dataset; the original stays.
 
-        The last whole replica alone is not removed. One that `is_lost` is forgotten where it can't
-        be removed.
+        The last whole replica alone is not removed, nor one that may be it while nobody can read
+        it. One that `is_lost` is forgotten where it can't be removed.
         """
         with self._alone(name) as dataset:
             if not storage:
                 return self._drop_all(dataset, is_lost=is_lost)
             self._require_touched(dataset, storage)
             dataset = self._looked(dataset, self._records.sums(dataset))
-            if dataset.whole == (storage,):
-                raise GridbridgeError(
-                    f"{storage} has the last whole replica of {name}: gridbridge data replicate"
-                    f" {name} first, or gridbridge data drop {name} for all of it"
-                )
+            _require_another(dataset, storage, is_lost=is_lost)
             dataset, refused = self._dropped(dataset, storage, is_lost=is_lost)
             return Outcome(dataset=dataset, refused=refused, is_done=not refused)
 
@@ -334,6 +330,18 @@ def _at_once(look: Callable[[Asked], Seen], what: Iterable[Asked]) -> list[Seen]
 def _require_name(name: str) -> None:
     if not DATASET_NAME.holds(name):
         raise GridbridgeError(f"{name!r}: no name of a dataset; {DATASET_NAME.right}")
+
+
+def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
+    """Raise GridbridgeError for the last whole replica; one that is away counts as it was."""
+    last = next((one for one in dataset.replicas if one.storage == storage and one.is_whole), None)
+    if not last or set(dataset.whole) - {storage} or (is_lost and last.is_away):
+        return
+    away = f", as far as anybody can see now ({last.why})" if last.is_away else ""
+    raise GridbridgeError(
+        f"{storage} has the last whole replica of {dataset.name}{away}: gridbridge data replicate"
+        f" {dataset.name} first, or gridbridge data drop {dataset.name} for all of it"
+    )
 
 
 def _new(name: str, path: str, wished: int, original: originals.Original) -> Dataset:

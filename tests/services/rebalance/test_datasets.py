@@ -3,15 +3,18 @@
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from gridbridge.apply.rebalance import areas
 from gridbridge.apply.rebalance.areas import AREA_MARK
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, StorageAway
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.services.rebalance.datasets import Outcome
 from tests.services.rebalance.areas import DIED, NAMES, Site
@@ -271,6 +274,30 @@ def test_a_replica_is_dropped_but_never_the_last_whole_one(site: Site) -> None:
     with pytest.raises(GridbridgeError, match=f"{last} has the last whole replica of reads"):
         site.datasets.drop("reads", last)
     assert {last} == whole(site.datasets.verify("reads"))
+
+
+def test_what_may_be_the_last_whole_replica_stays_while_nobody_can_read_it(site: Site) -> None:
+    """A check that gets no answer does not say that there is none; a lost one is forgotten."""
+    before = site.datasets.add("reads", site.tree(), 2)
+    last, gone = sorted(whole(before))
+    site.replica(gone, "reads").rename(site.folder / "moved")
+    shutil.rmtree(site.folder / "reads")
+    with pytest.MonkeyPatch.context() as during:
+        during.setattr(areas, "check", _unanswered)
+        for name in (last, gone):
+            with pytest.raises(GridbridgeError, match=f"{name} has the last whole .*no answer"):
+                site.datasets.drop("reads", name)
+        assert site.datasets.drop("reads", gone, is_lost=True).is_done
+
+    assert {last} == whole(site.datasets.verify("reads"))
+    with pytest.raises(GridbridgeError, match=f"{last} has the last whole replica of reads:"):
+        site.datasets.drop("reads", last, is_lost=True)
+    (site.replica(last, "reads") / "a.txt").write_text("x")
+    assert site.datasets.drop("reads", last).is_done
+
+
+def _unanswered(*_: object, **__: object) -> NoReturn:
+    raise StorageAway("no answer in time")
 
 
 def test_a_dropped_dataset_is_gone_and_its_original_is_not(site: Site) -> None:
