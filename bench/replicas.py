@@ -48,7 +48,7 @@ def made():
                 login=login, timeout_s=60)
     copier = Copier(clock=Clock(), tell=lambda _: None)
     source = Place(login=None, folder=folder)
-    areas.prepare(area, dataset.name, is_held=False, is_known=False)
+    areas.prepare(area, dataset, is_known=False)
     copier.copy(dataset, original.sums, source, area, relay="")
 def timed(act):
     empty()

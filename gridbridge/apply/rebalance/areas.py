@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from gridbridge.errors import CommandFailed, NotReached, StorageAway, StorageUnusable
-from gridbridge.model.rebalance.datasets import REPLICA_MARK, read_sums
+from gridbridge.model.rebalance.datasets import REPLICA_MARK, Dataset, read_sums
 from gridbridge.model.rebalance.storage import Measured
 from gridbridge.model.route import BARE, Login
 from gridbridge.shell import folder, ssh
@@ -34,12 +34,29 @@ KNOWN = f"""[ -e "$own" ] || [ -L "$own" ] || exit {UNMOUNTED}
 [ -s "$mark" ] || exit {UNMOUNTED}
 [ "$(cat -- "$mark")" = "$3" ] || exit {SHARED}
 """
-# What the record has is ours, and so is what says that it is of this dataset. A name with a dot is
-# ours when it is empty, too: a kill may come before the mark is made, and after it is removed.
-MAY_GO = f"""name=$4 held=$5
-is_marked() {{ [ ! -L "$1" ] && [ "$(cat -- "$1/{REPLICA_MARK}" 2>/dev/null)" = "$name" ]; }}
-may_go() {{ [ "$held" = held ] || {{ [ ! -e "$1" ] && [ ! -L "$1" ]; }} || is_marked "$1"; }}
-is_bare() {{ [ ! -L "$1" ] && [ -z "$(ls -A -I {REPLICA_MARK} -- "$1")" ]; }}
+# What the record has is ours, and so is what says that it is of this dataset: of its name and, but
+# for replicas of long ago, its content. What tells another content is another record's, whatever
+# ours has. Else a name with a dot is ours when it is empty, too: a kill may come before the mark is
+# made, and after it is removed.
+MAY_GO = f"""name=$4 content=$5 held=$6
+judged() {{
+    case $([ -L "$1" ] || cat -- "$1/{REPLICA_MARK}" 2>/dev/null) in
+    "$name" | "$name $content") echo ours ;;
+    "$name "*) echo others ;;
+    esac
+}}
+may_go() {{
+    [ -e "$1" ] || [ -L "$1" ] || return 0
+    case $(judged "$1") in
+    ours) ;;
+    others) return 1 ;;
+    *) [ "$held" = held ] ;;
+    esac
+}}
+is_bare() {{
+    [ ! -L "$1" ] && [ "$(judged "$1")" != others ] &&
+        [ -z "$(ls -A -I {REPLICA_MARK} -- "$1")" ]
+}}
 is_spare() {{ may_go "$1" || is_bare "$1"; }}
 """
 MEASURE = f"""{OWN}
@@ -74,7 +91,7 @@ of_it -print0 | xargs -0 -r sha256sum -z --
 """
 PREPARE = f"""umask 077
 {OWN}
-if [ "$6" != known ]; then
+if [ "$7" != known ]; then
     [ -e "$own" ] || [ -L "$own" ] || mkdir -- "$own" || exit
     {IS_OURS}
     [ -s "$mark" ] || echo "$3" >"$mark" || exit
@@ -85,7 +102,7 @@ may_go "$own/$4" && is_spare "$own/.$4.old" && is_spare "$own/.$4.part" || exit 
 own=$own/.$4.part
 [ -e "$own" ] || [ -L "$own" ] || mkdir -- "$own" || exit
 {IS_OURS}
-is_marked "$own" || echo "$4" >"$own/{REPLICA_MARK}"
+[ "$(judged "$own")" = ours ] || echo "$name $content" >"$own/{REPLICA_MARK}"
 """
 # The mark goes last: of what a kill leaves is still known whose it is.
 REMOVE = f"""emptied() {{
@@ -203,14 +220,14 @@ def check(area: Area, name: str, size_bytes: int) -> Found:
     return Found(size_bytes=int(size), sums=read_sums(sums))
 
 
-def prepare(area: Area, name: str, *, is_held: bool, is_known: bool) -> None:
+def prepare(area: Area, dataset: Dataset, *, is_known: bool) -> None:
     """Make the folder in which a copy grows; what came earlier stays.
 
-    With `is_held` there is a replica by its record: what has its name is that. With `is_known` the
-    account has had its folder there, and no other one is made.
+    Where there is a replica by its record, what has its name is that. With `is_known` the account
+    has had its folder there, and no other one is made.
     """
-    words = (name, _held(is_held), "known" if is_known else "new")
-    _ask(area, PREPARE, words, area.timeout_s)
+    held, place = _held(area, dataset), "known" if is_known else "new"
+    _ask(area, PREPARE, (dataset.name, dataset.sha256, held, place), area.timeout_s)
 
 
 def clean(area: Area, name: str, wrong: list[str]) -> None:
@@ -220,23 +237,24 @@ def clean(area: Area, name: str, wrong: list[str]) -> None:
         _ask(area, CLEAN, (name, *some), area.timeout_s)
 
 
-def finish(area: Area, name: str, *, is_held: bool) -> None:
+def finish(area: Area, dataset: Dataset) -> None:
     """Put a whole copy in its place, instead of the replica that was there."""
-    _ask(area, FINISH, (name, _held(is_held)), REMOVAL_S)
+    _ask(area, FINISH, (dataset.name, dataset.sha256, _held(area, dataset)), REMOVAL_S)
 
 
-def drop(area: Area, name: str, *, is_held: bool) -> None:
+def drop(area: Area, dataset: Dataset) -> None:
     """Remove a replica with what was left of copies; one that is gone is removed."""
-    _ask(area, DROP, (name, _held(is_held)), REMOVAL_S)
+    _ask(area, DROP, (dataset.name, dataset.sha256, _held(area, dataset)), REMOVAL_S)
 
 
-def sweep(area: Area, name: str, *, is_held: bool) -> None:
+def sweep(area: Area, dataset: Dataset) -> None:
     """Remove what was left of copies; what is a replica by its record stays."""
-    _ask(area, DROP, (name, "begun" if is_held else "new"), REMOVAL_S)
+    held = "begun" if area.name in dataset.storages else "new"
+    _ask(area, DROP, (dataset.name, dataset.sha256, held), REMOVAL_S)
 
 
-def _held(is_held: bool) -> str:
-    return "held" if is_held else "new"
+def _held(area: Area, dataset: Dataset) -> str:
+    return "held" if area.name in dataset.storages else "new"
 
 
 def _ask(area: Area, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
@@ -259,8 +277,8 @@ def told(area: Area) -> Iterator[None]:
             UNMOUNTED: f"{area.own}: gone; is its filesystem mounted there?",
             MISSING: "it is gone",
             STRANGE: "it has something that is neither a file nor a folder",
-            OCCUPIED: f"{area.own}: something of its name is there that is no replica; move that,"
-            " or give the dataset another name",
+            OCCUPIED: f"{area.own}: something of its name is there that is no replica of it; move"
+            " that, or give the dataset another name",
             SHARED: f"{area.own}: it is in another area as well, which {mark} names, and two areas"
             " in one place are refused; if that area has another name now:"
             f" echo {area.name} >{shlex.quote(mark)}",

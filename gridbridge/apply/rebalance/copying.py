@@ -72,7 +72,7 @@ class Copier:
             areas.clean(area, name, spoilt)
             kept = {each: digest for each, digest in found.sums.items() if each in sums}
             if not (wrong := difference(sums, kept)):
-                areas.finish(area, name, is_held=area.name in dataset.storages)
+                areas.finish(area, dataset)
                 return self._whole(area, dataset)
         raise StorageUnusable(f"what came is not the dataset: {wrong}")
 

@@ -14,7 +14,7 @@ DATASET_NAME = Form(
 )
 DIGEST = 64  # letters of a SHA-256
 BETWEEN = "  ./"  # sha256sum(1): a digest, and a name below the folder
-REPLICA_MARK = ".gridbridge.replica"  # in a replica, with the name of its dataset
+REPLICA_MARK = ".gridbridge.replica"  # in a replica: the name and sha256 of its dataset
 MOST_NAMED = 2  # of the files that differ
 
 Sums = Mapping[str, str]  # by the name below the top

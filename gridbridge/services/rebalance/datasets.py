@@ -194,9 +194,8 @@ class Datasets:
         try:
             taken = source or self._source(dataset, sums)
             known, relay = self._is_known(area.name), self._records.relay(dataset.name)
-            is_held = area.name in dataset.storages
             with self._records.turn(area.name, area.copies_at_once):
-                areas.prepare(area, dataset.name, is_held=is_held, is_known=known)
+                areas.prepare(area, dataset, is_known=known)
                 dataset = dataset.beginning(area.name)
                 self._records.save(dataset)
                 made = self._copier.copy(dataset, sums, taken, area, relay=relay)
@@ -216,7 +215,7 @@ class Datasets:
         for area in (self._areas[name] for name in dataset.begun if name in self._areas):
             if (is_met and area.name != but) or self._is_short(dataset, area):
                 with suppress(StorageUnusable):
-                    areas.sweep(area, dataset.name, is_held=area.name in dataset.storages)
+                    areas.sweep(area, dataset)
                     dataset = dataset.ended(area.name)
                     self._records.save(dataset)
         return dataset
@@ -274,8 +273,7 @@ class Datasets:
         try:
             if storage not in self._areas:
                 raise StorageUnusable(NOT_CONFIGURED)
-            is_held = storage in dataset.storages
-            areas.drop(self._areas[storage], dataset.name, is_held=is_held)
+            areas.drop(self._areas[storage], dataset)
         except StorageUnusable as error:
             if not is_lost:
                 return dataset, (Refused(what=storage, reason=f"{error}; --lost forgets it"),)

@@ -2,6 +2,7 @@
 
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
+import copy
 import os
 import subprocess
 from collections.abc import Callable
@@ -88,14 +89,82 @@ def test_what_comes_during_a_copy_is_not_replaced_either(site: Site) -> None:
 
 
 def test_a_replica_whose_record_was_lost_is_replaced(site: Site) -> None:
+    """It is of the same content by its mark, whatever became of it."""
     only(site, "beta-disk")
     site.datasets.add("reads", site.tree(), 1)
     (site.folder / "records/reads.json").unlink()
-    (site.folder / "reads/a.txt").write_text("new")
+    (site.replica("beta-disk", "reads") / "a.txt").write_text("spoilt")
 
     assert site.datasets.add("reads", f"{site.folder}/reads", 1).is_done
-    assert "new" == (site.replica("beta-disk", "reads") / "a.txt").read_text()
+    assert "one" == (site.replica("beta-disk", "reads") / "a.txt").read_text()
     assert ["reads"] == entries(site, "beta-disk")
+
+
+def second(site: Site) -> Site:
+    """Return the same areas with other records, and an original of another content."""
+    other = copy.copy(site)
+    other.folder = site.folder / "other"
+    other.folder.mkdir()
+    other.tree()
+    (other.folder / "reads/a.txt").write_text("another")
+    return other
+
+
+@pytest.mark.parametrize("is_begun", [False, True], ids=["whole", "only begun"])
+@pytest.mark.parametrize("name", ["reads", ".reads.part", ".reads.old"])
+def test_what_another_record_has_by_that_name_is_neither_replaced_nor_removed(
+    site: Site, name: str, is_begun: bool
+) -> None:
+    """By other --records, from a second home, or by another host that serves the same area."""
+    only(site, "beta-disk")
+    site.datasets.add("reads", site.tree(), 1)
+    own = Path(site.areas["beta-disk"].own)
+    (own / "reads").rename(own / name)
+    if is_begun:
+        subprocess.run(["rm", "-r", own / name / "deep", own / name / "a.txt"], check=True)
+    was = os.listdir(own / name)
+    other = second(site)
+
+    done = other.datasets.add("reads", f"{other.folder}/reads", 1)
+
+    assert "something of its name is there that is no replica of it" in reasons(done)["beta-disk"]
+    assert other.datasets.drop("reads").is_done
+    assert ([name], was) == (entries(site, "beta-disk"), os.listdir(own / name))
+    assert site.datasets.replicate("reads").is_done
+
+
+def test_two_records_that_have_one_replica_leave_it_to_whose_it_is(site: Site) -> None:
+    """Else each would repair it for ever, and either would remove it."""
+    only(site, "beta-disk")
+    tree = site.tree()
+    (replica,) = site.datasets.add("reads", tree, 1).dataset.replicas
+    other = second(site)
+    records = other.datasets._records
+    other.datasets.add("reads", f"{other.folder}/reads", 1, is_later=True)
+    records.save(records.load("reads").holding(replica))
+
+    done = other.datasets.replicate("reads")
+
+    assert (False, ()) == (done.is_done, done.dataset.whole)
+    assert "no replica of it" in reasons(done)["beta-disk"]
+    assert other.datasets.drop("reads").is_done
+    assert ("beta-disk",) == site.datasets.verify("reads").dataset.whole
+
+
+def test_a_replica_with_a_mark_of_long_ago_is_that_datasets(site: Site) -> None:
+    """It names no content; the next copy into that place does."""
+    only(site, "beta-disk")
+    done = site.datasets.add("reads", site.tree(), 1)
+    mark = site.replica("beta-disk", "reads") / REPLICA_MARK
+    was = mark.read_text()
+    mark.write_text("reads\n")
+    (site.folder / "records/reads.json").unlink()
+
+    assert site.datasets.add("reads", f"{site.folder}/reads", 1).is_done
+    assert f"reads {done.dataset.sha256}\n" == was == mark.read_text()
+    mark.write_text("reads\n")
+    assert site.datasets.drop("reads").is_done
+    assert [] == entries(site, "beta-disk")
 
 
 def test_a_replica_of_another_dataset_that_was_copied_there_is_not_ours(site: Site) -> None:
