@@ -78,6 +78,10 @@ case ,$(findmnt -n -o OPTIONS -T "$place/"), in
 esac
 echo "$(stat -f -c '%S %b %a' -- "$place/") 0 $writable"
 """
+ANSWER = f"""{OWN}
+{KNOWN}
+stat -f -- "$own" >/dev/null
+"""
 CHECK = f"""{OWN}
 {KNOWN}
 [ -e "$own/$4" ] || exit {MISSING}
@@ -212,8 +216,10 @@ def _measured(area: Area, script: str, *arguments: str) -> Measured:
 def check(area: Area, name: str, size_bytes: int) -> Found:
     """Read all of a replica; StorageUnusable when it is not there or can't be read.
 
-    StorageAway where it can't be reached, or we had a folder and have none: nobody knows, then.
+    StorageAway where it can't be reached, or we had a folder and have none: nobody knows, then. A
+    disk that hangs is told from one that is slow by a short question before.
     """
+    _ask(area, ANSWER, (), area.timeout_s)
     limit_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S)
     data = _ask(area, CHECK, (name,), limit_s)
     size, _, sums = data.partition(b"\n")

@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.apply.rebalance import areas
+from gridbridge.errors import CommandFailed
+from gridbridge.model.route import Login
+from gridbridge.shell import ssh
+from gridbridge.shell.runner import Completed
 from tests.services.rebalance.areas import Site
 
 
@@ -51,3 +55,28 @@ def test_an_area_that_is_mounted_read_only_is_told(site: Site) -> None:
         subprocess.run(["umount", one.path], check=True)
 
     assert (found.fault, found.is_read_only) == ("", True)
+
+
+def test_an_area_that_hangs_is_not_waited_for_as_long_as_one_that_is_read(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hard mount whose server is gone answers nothing at all; what was whole there counts on."""
+    limits: list[float] = []
+    real = ssh.run
+
+    def run(
+        login: Login | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float
+    ) -> Completed:
+        if site.areas["beta-disk"].path in argv:
+            limits.append(limit_s)
+            raise CommandFailed(argv, None)
+        return real(login, argv, env, limit_s)
+
+    site.datasets.add("reads", site.tree(), 3)
+    monkeypatch.setattr(ssh, "run", run)
+    seen = site.datasets.verify("reads").dataset
+
+    assert limits == [site.areas["beta-disk"].timeout_s]
+    assert set(seen.whole) == {"alpha-disk", "gamma-disk"}
+    (away,) = (one for one in seen.replicas if one.storage == "beta-disk")
+    assert (away.is_whole, away.is_away, away.why) == (True, True, "no answer in time")
