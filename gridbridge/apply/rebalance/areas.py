@@ -18,6 +18,7 @@ from gridbridge.model.route import BARE, Login
 from gridbridge.shell import folder, ssh
 
 LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # bytes; a slower disk counts as one that hangs
+A_FILE_S = 0.02  # to find and open it, by a file server that is far and busy
 REMOVAL_S = 600.0
 MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statuses
 A_CALL = 100  # files
@@ -213,17 +214,21 @@ def _measured(area: Area, script: str, *arguments: str) -> Measured:
     )
 
 
-def check(area: Area, name: str, size_bytes: int) -> Found:
+def check(area: Area, name: str, dataset: Dataset) -> Found:
     """Read all of a replica; StorageUnusable when it is not there or can't be read.
 
     StorageAway where it can't be reached, or we had a folder and have none: nobody knows, then. A
     disk that hangs is told from one that is slow by a short question before.
     """
     _ask(area, ANSWER, (), area.timeout_s)
-    limit_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S)
-    data = _ask(area, CHECK, (name,), limit_s)
+    data = _ask(area, CHECK, (name,), _reading_s(dataset))
     size, _, sums = data.partition(b"\n")
     return Found(size_bytes=int(size), sums=read_sums(sums))
+
+
+def _reading_s(dataset: Dataset) -> float:
+    """Return how long reading it may take: by its bytes, and small files by their number."""
+    return max(LEAST_HASH_S, dataset.size_bytes / HASHED_PER_S + dataset.files * A_FILE_S)
 
 
 def prepare(area: Area, dataset: Dataset, *, is_known: bool) -> None:

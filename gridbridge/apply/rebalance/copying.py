@@ -67,7 +67,7 @@ class Copier:
         target = Place(login=area.login, folder=area.part(name))
         for _ in range(TRIES):
             self._carry(source, target, list(sums), area, relay)
-            found = areas.check(area, f".{name}.part", dataset.size_bytes)
+            found = areas.check(area, f".{name}.part", dataset)
             spoilt = [each for each, digest in found.sums.items() if sums.get(each) != digest]
             areas.clean(area, name, spoilt)
             kept = {each: digest for each, digest in found.sums.items() if each in sums}

@@ -249,7 +249,7 @@ class Datasets:
         if area is None:
             return replace(seen, size_bytes=0, is_whole=False, why=NOT_CONFIGURED)
         try:
-            found = areas.check(area, dataset.name, dataset.size_bytes)
+            found = areas.check(area, dataset.name, dataset)
         except StorageAway as error:
             return replace(seen, why=str(error), is_away=True)
         except (StorageUnusable, ParseError) as error:

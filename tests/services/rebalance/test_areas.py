@@ -80,3 +80,30 @@ def test_an_area_that_hangs_is_not_waited_for_as_long_as_one_that_is_read(
     assert set(seen.whole) == {"alpha-disk", "gamma-disk"}
     (away,) = (one for one in seen.replicas if one.storage == "beta-disk")
     assert (away.is_whole, away.is_away, away.why) == (True, True, "no answer in time")
+
+
+@pytest.mark.parametrize(
+    ("files", "size_bytes", "limit_s"),
+    [(3, 9, 600), (3, 10**12, 100_000), (10**6, 2 * 10**9, 20_200)],
+    ids=["small", "large", "many small files"],
+)
+def test_many_small_files_have_as_long_to_be_read_as_they_take(
+    site: Site, monkeypatch: pytest.MonkeyPatch, files: int, size_bytes: int, limit_s: int
+) -> None:
+    """A millisecond or more for each is what a file server takes."""
+    limits: list[float] = []
+    real = ssh.run
+
+    def run(
+        login: Login | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float
+    ) -> Completed:
+        limits.append(limit_s)
+        return real(login, argv, env, limit_s)
+
+    done = site.datasets.add("reads", site.tree(), 3)
+    monkeypatch.setattr(ssh, "run", run)
+    areas.check(
+        site.areas["beta-disk"], "reads", replace(done.dataset, files=files, size_bytes=size_bytes)
+    )
+
+    assert round(max(limits)) == limit_s
