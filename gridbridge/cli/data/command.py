@@ -147,8 +147,9 @@ def replicate(name: str, to: str, records: str, path: str) -> int:
 def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int:
     """Remove all replicas and the dataset, or the replica in one area; the original stays.
 
-    The last whole replica is only removed with the dataset. Exit status: 0; 1 a replica could not
-    be removed, and is kept in mind; 2 an error.
+    The last whole replica is only removed with the dataset. The service looks no more after a
+    dataset that is dropped. Exit status: 0; 1 a replica could not be removed, and is kept in mind
+    for the next drop, or for replicate, with which the service looks after it again; 2 an error.
 
     \b
     Example:
@@ -157,11 +158,9 @@ def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int
     """
     from gridbridge.cli.data import shown
 
-    done = _datasets(path, records).drop(name, storage, is_lost=is_lost)
-    if done.is_done and not storage and not records:
-        from gridbridge.services.tools.datasets import handover
-
-        handover.take_back(name)
+    done = _datasets(path, records).drop(
+        name, storage, is_lost=is_lost, noted=lambda: _take_back(name, records)
+    )
     return shown.dropped(done, storage)
 
 
@@ -210,6 +209,14 @@ def _let(name: str, records: str, *, is_later: bool = False) -> None:
         output.complain(f"gridbridge: nobody makes the replicas of {name} later: {why}; {mend}")
     elif why and not records:
         output.complain(f"gridbridge: the service does not look after {name}: {why}")
+
+
+def _take_back(name: str, records: str) -> None:
+    """Let the service look after a dataset no more: it would make anew what is removed."""
+    if not records:
+        from gridbridge.services.tools.datasets import handover
+
+        handover.take_back(name)
 
 
 def _outcome(one: "Outcome") -> int:

@@ -117,14 +117,18 @@ class Datasets:
             dataset = self._looked(dataset, sums)
             return self._to(dataset, sums, to) if to else self._fill(dataset, sums)
 
-    def drop(self, name: str, storage: str = "", *, is_lost: bool = False) -> Outcome:
+    def drop(
+        self, name: str, storage: str = "", *, is_lost: bool = False, noted: Noted = lambda: None
+    ) -> Outcome:
         """Remove a replica, or all of them with the dataset; the original stays.
 
         The last whole replica alone is not removed, nor one that may be it while nobody can read
-        it. One that `is_lost` is forgotten where it can't be removed.
+        it. One that `is_lost` is forgotten where it can't be removed. `noted` is called before the
+        first of all goes.
         """
         with self._alone(name) as dataset:
             if not storage:
+                noted()
                 return self._drop_all(dataset, is_lost=is_lost)
             self._require_touched(dataset, storage)
             dataset = self._looked(dataset, self._records.sums(dataset))

@@ -151,6 +151,24 @@ def test_the_service_is_let_before_the_first_copy(
     assert ["ref"] == let
 
 
+def test_what_is_dropped_is_let_to_the_service_no_more_whatever_stays(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would make anew what was removed; but one replica less is no end of the dataset."""
+    let: list[str] = []
+    home = pwd.getpwuid(os.geteuid()).pw_dir
+    monkeypatch.setattr(handover, "let", lambda name: let.append(name) or "")
+    monkeypatch.setattr(handover, "take_back", let.remove)
+    monkeypatch.setattr(storing, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
+    shell.data("add", "ref", f"{shell.folder}/ref.fa", "--replicas", "2", usual=True)
+    shell.data("drop", "ref", "--storage", "one", usual=True)
+    was = list(let)
+    (shell.folder / "two").rename(shell.folder / "away")
+    status, _, _ = shell.data("drop", "ref", usual=True)
+
+    assert (["ref"], 1, []) == (was, status, let)
+
+
 @pytest.mark.parametrize(
     ("is_usual", "let", "begun", "why"),
     [
