@@ -86,9 +86,15 @@ class Records:
             raise StateError(f"{path}: {error}") from error
 
     def save(self, dataset: Dataset, sums: Sums | None = None) -> None:
-        """Put a dataset there, with its checksums when it is new."""
+        """Put a dataset there, with its checksums when it is new; StateError for too many."""
         if sums is not None:
-            files.replace(self._path(dataset.name, SUMS), sums_text(sums), 0o600)
+            text = sums_text(sums)
+            if len(text) > MOST_SUMS:
+                raise StateError(
+                    f"{dataset.name}: {len(sums)} files, and the list of their checksums has more"
+                    f" than {MOST_SUMS >> 20} MiB; several datasets of fewer would be right"
+                )
+            files.replace(self._path(dataset.name, SUMS), text, 0o600)
         told = json.dumps(encode(dataset)).encode()
         files.replace(self._path(dataset.name, RECORD), told, 0o600)
 

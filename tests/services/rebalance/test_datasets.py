@@ -17,6 +17,7 @@ from gridbridge.apply.rebalance.areas import AREA_MARK
 from gridbridge.errors import GridbridgeError, StorageAway
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.services.rebalance.datasets import Outcome
+from gridbridge.state.rebalance import datasets as recorded
 from tests.services.rebalance.areas import DIED, NAMES, Site
 
 TREE = {"a.txt", "deep/b\nc", "deep/link"}
@@ -443,6 +444,22 @@ def test_what_is_no_dataset_is_refused_and_nothing_is_noted(
     with pytest.raises(GridbridgeError, match=why):
         site.datasets.add("reads", tree, 1)
     assert [] == site.datasets.listed()
+
+
+def test_more_files_than_their_checksums_can_be_read_of_are_refused_before_the_first_copy(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = site.tree()
+    size = sum(64 + len("  ./") + len(name) + 1 for name in TREE)
+    monkeypatch.setattr(recorded, "MOST_SUMS", size - 1)
+    with pytest.raises(GridbridgeError, match="reads: 3 files, and the list of their checksums"):
+        site.datasets.add("reads", tree, 1)
+    was = (site.datasets.listed(), site.carrier.carried)
+    monkeypatch.setattr(recorded, "MOST_SUMS", size)
+
+    assert ([], []) == was
+    assert site.datasets.add("reads", tree, 1).is_done
+    assert site.datasets.verify("reads").is_done
 
 
 @AS_ROOT
