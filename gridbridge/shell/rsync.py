@@ -10,7 +10,7 @@ import os
 import select
 
 from gridbridge.errors import CommandFailed
-from gridbridge.model.route import Login
+from gridbridge.model.route import BARE, Login
 from gridbridge.shell import runner, ssh
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -35,6 +35,7 @@ SIGTERM, END_S = 15, 5
 MAX_BYTES = 65536  # of what it says
 SILENCE_S = 3600  # then it gives up; the checksum of a very large file is made in silence
 LINE_BYTES = 200  # a line of progress has less
+REMOVAL_S = 600.0
 
 
 class Pace:
@@ -96,6 +97,14 @@ def pull(
     options += ("--ignore-missing-args",) if may_miss else ()
     listed = (f"./{name}" for name in names)
     return _carry(login, options, listed, f"{_there(login, source)}/", target, is_unwanted, pace)
+
+
+def remove(folder: str) -> None:
+    """Remove a folder by which files went, however deep they lie; what can't be removed stays."""
+    try:
+        runner.run(("/bin/rm", "-rf", "--", folder), dict(BARE), REMOVAL_S)
+    except CommandFailed:
+        return
 
 
 def _there(login: Login | None, path: str) -> str:

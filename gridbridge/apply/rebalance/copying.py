@@ -4,7 +4,6 @@ Killed anywhere it is done again, and what came before is not carried again. Fil
 those of staged jobs do; between two clusters by ssh they go by a folder here.
 """
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -89,7 +88,7 @@ class Copier:
             here = Place(login=None, folder=relay)
             self.carry(source, here, names, pace)
             self.carry(here, target, names, pace)
-        shutil.rmtree(relay, ignore_errors=True)
+        rsync.remove(relay)
 
     def _whole(self, area: Area, dataset: Dataset) -> Replica:
         return Replica(

@@ -13,6 +13,7 @@ from gridbridge.apply.rebalance.areas import Area
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK, Sums
 
+Above = tuple[tuple[int, int], ...]  # the folders that hold one
 RIGHT = "a file or a folder of your own that can be read would be right"
 
 
@@ -67,7 +68,7 @@ def _survey(path: str) -> Original:
     top = top_of(path, is_tree=is_tree)
     if is_tree and os.path.lexists(mark := f"{top}/{REPLICA_MARK}"):
         raise GridbridgeError(f"{mark}: it makes that folder a replica of a dataset; {RIGHT}")
-    names = list(_names(path, "", ())) if is_tree else [os.path.basename(path)]
+    names = sorted(_names(path)) if is_tree else [os.path.basename(path)]
     if not names:
         raise GridbridgeError(f"{path}: it has no file; {RIGHT}")
     read = {name: _read(f"{top}/{name}") for name in names}
@@ -77,18 +78,21 @@ def _survey(path: str) -> Original:
     )
 
 
-def _names(top: str, below: str, above: tuple[tuple[int, int], ...]) -> Iterator[str]:
+def _names(top: str) -> Iterator[str]:
     """Give the names of all files; a link to a folder that holds it would have no end."""
-    facts = os.stat(f"{top}/{below}")
-    here = (facts.st_dev, facts.st_ino)
-    if here in above:
-        raise GridbridgeError(f"{top}/{below}: it leads to a folder that holds it; {RIGHT}")
-    for entry in sorted(os.listdir(f"{top}/{below}")):
-        name = f"{below}/{entry}" if below else entry
-        if os.path.isdir(f"{top}/{name}"):
-            yield from _names(top, name, (*above, here))
-        else:
-            yield name
+    left: list[tuple[str, Above]] = [("", ())]  # no recursion: people nest deeper than Python
+    while left:
+        below, above = left.pop()
+        facts = os.stat(f"{top}/{below}")
+        here = (facts.st_dev, facts.st_ino)
+        if here in above:
+            raise GridbridgeError(f"{top}/{below}: it leads to a folder that holds it; {RIGHT}")
+        for entry in os.listdir(f"{top}/{below}"):
+            name = f"{below}/{entry}" if below else entry
+            if os.path.isdir(f"{top}/{name}"):
+                left.append((name, (*above, here)))
+            else:
+                yield name
 
 
 def _read(path: str) -> tuple[str, int]:

@@ -50,9 +50,16 @@ def _of_owner(let: list[Let]) -> list[Kept]:
 
 
 def verify(one: Let | Kept) -> str:
-    """Have all replicas of a dataset read; return why that was not done."""
-    status, _, why = _long("verify", one.file)
-    return "" if status in (DONE, NOT_DONE) else why
+    """Have all replicas of a dataset read; return why that was not done.
+
+    By its answer alone: a program that was ended or broke off has the exit status of one that found
+    a replica that is not whole.
+    """
+    status, told, words = _long("verify", one.file)
+    is_told = isinstance(told, dict) and isinstance(told.get("done"), bool)
+    return (
+        "" if status in (DONE, NOT_DONE) and is_told else _line(words.rpartition("\n")[2], status)
+    )
 
 
 def copy(one: Let | Kept, to: str, leaving: str) -> str:
@@ -83,8 +90,11 @@ def _reason(status: int, told: Any, words: str) -> str:
     refused = told.get("refused") if isinstance(told, dict) else None
     reasons = refused.values() if isinstance(refused, dict) else ()
     told_words = (one for one in reasons if isinstance(one, str))
-    line = "; ".join(told_words) or words or f"exit status {status}"
-    return printable(" ".join(line.split())[:1000])
+    return _line("; ".join(told_words) or words, status)
+
+
+def _line(words: str, status: int) -> str:
+    return printable(" ".join((words or f"exit status {status}").split())[:1000])
 
 
 def _some(let: list[Let]) -> Iterator[list[Let]]:

@@ -7,7 +7,6 @@ them. Each is put there whole; what somebody else owns or could have written is 
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
@@ -24,7 +23,7 @@ from gridbridge.model.rebalance.datasets import (
     read_sums,
     sums_text,
 )
-from gridbridge.shell import files
+from gridbridge.shell import files, rsync
 from gridbridge.shell.lock import Held
 
 RECORD, SUMS, RELAY, LOCK, DONE = ".json", ".sums", ".relay", ".lock", ".done"
@@ -136,7 +135,7 @@ class Records:
 
     def remove_relay(self, name: str) -> None:
         """Remove that folder, which has what a copy was that failed."""
-        shutil.rmtree(self.relay(name), ignore_errors=True)
+        rsync.remove(self.relay(name))
 
     @contextmanager
     def alone(self, name: str) -> Iterator[None]:

@@ -55,6 +55,19 @@ def test_a_tree_gets_as_many_replicas_as_wished_with_all_of_its_files(site: Site
         assert ("one", False) == ((top / "deep/link").read_text(), (top / "deep/link").is_symlink())
 
 
+def test_folders_may_lie_in_each_other_as_deep_as_a_path_is_long(site: Site) -> None:
+    """Some programs make a folder in a folder a thousand times."""
+    deep = f"{site.tree()}/{'d/' * 1100}"
+    subprocess.run(["mkdir", "-p", deep], check=True)
+    Path(deep, "c.txt").write_text("three")
+    try:
+        done = site.datasets.add("reads", f"{site.folder}/reads", 1, is_later=True)
+    finally:
+        subprocess.run(["rm", "-r", f"{site.folder}/reads/d"], check=True)
+
+    assert (4, 14) == (done.dataset.files, done.dataset.size_bytes)
+
+
 def test_a_file_is_a_dataset_too(site: Site) -> None:
     (site.folder / "ref.fa").write_text("ACGT")
 

@@ -100,6 +100,30 @@ def test_a_reason_is_a_line_that_can_be_kept(
     assert owners.copy(let("x"), "a", "") == reason
 
 
+@pytest.mark.parametrize(
+    ("status", "answer", "said", "why"),
+    [
+        (0, '{"done": true}', "", ""),
+        (1, '{"done": false}', "", ""),
+        (1, "", "Traceback ...\nRecursionError: too deep", "RecursionError: too deep"),
+        (1, "", "not done within 21600.0 s", "not done within 21600.0 s"),
+        (1, "[]", "", "exit status 1"),
+        (1, '{"dataset": 3}', "", "exit status 1"),
+        (0, "", "", "exit status 0"),
+        (-9, '{"done": true}', "", "exit status -9"),
+        (2, "", "reads: no dataset of yours", "reads: no dataset of yours"),
+    ],
+)
+def test_a_dataset_was_read_only_if_its_owners_program_says_so(
+    monkeypatch: pytest.MonkeyPatch, status: int, answer: str, said: str, why: str
+) -> None:
+    """One that broke off or was ended has the exit status of one that found something spoilt."""
+    done = Completed((), status, answer.encode(), said.encode())
+    monkeypatch.setattr(as_user, "call", lambda *_, **__: done)
+
+    assert owners.verify(let("reads")) == why
+
+
 def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """One whose files hang is waited for with others; they come in the order of the owners."""
     lock, both = threading.Lock(), threading.Barrier(2, timeout=60)
