@@ -1,21 +1,20 @@
 """What is left at each cluster in one cycle, and what campaigns' schedulers make of it."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from gridbridge.decisions.campaigns.jobratio import allowed_to_wait, wide_may_wait
 from gridbridge.decisions.campaigns.schedulers.protocol import Place
 from gridbridge.decisions.campaigns.schedulers.registry import scheduler_of
 from gridbridge.decisions.campaigns.slots import FreeArrays, FreeSlots
 from gridbridge.model.campaigns.campaign import Array, Campaign
-from gridbridge.model.campaigns.jdl import AtCluster
+from gridbridge.model.campaigns.jdl import AtCluster, Type
 from gridbridge.model.campaigns.jobratio import Prediction
 from gridbridge.model.campaigns.plan import Seen
 
 Pair = tuple[int, str]  # a campaign and a cluster
-KEPT_S = 300.0  # so long slots are kept free for a task of several that waits
+KEPT_S = 300.0  # so long slots are kept free for a task that waits
 UNKNOWN = AtCluster(exec_file="")  # what a campaign asks for at a cluster that it has no more
 
 
@@ -28,11 +27,15 @@ class Places:
     arrays: FreeArrays
     closed_to_wide: set[str]  # clusters where no task of several slots may wait besides
     stuck: frozenset[Pair]  # campaigns whose tasks there wait for what never comes
+    unkept: Mapping[Pair, int]  # slots of a campaign's tasks that wait, which are free for others
 
 
 def places(seen: Seen, campaigns: Sequence[Campaign] = (), begun: Sequence[Array] = ()) -> Places:
     """Return what the clusters have, less what our tasks that wait there, or begin, will take.
 
+    What can't start takes nothing, and slots are kept for `KEPT_S`: else who holds tasks, or asks
+    for what no host has, would keep a cluster from all others. Of tests that wait longer nothing
+    counts, for nobody ever deletes them.
     `campaigns` are the same as in `seen` with the clusters that are closed to them.
     """
     free = FreeSlots({name: room for name, room in seen.room.items() if not room.is_closed})
@@ -51,35 +54,20 @@ def places(seen: Seen, campaigns: Sequence[Campaign] = (), begun: Sequence[Array
     closed_to_wide = {name for name, room in seen.room.items() if room.is_closed}
     over = {(one.campaign, one.number) for one in seen.over}
     lasting = [one for one in seen.arrays if (one.campaign, one.number) not in over]
-    stuck = _stuck(seen, lasting, wishes)
+    unkept: dict[Pair, int] = {}
+    tests = {one.number for one in seen.campaigns if one.jdl.type is Type.TEST}
     for there in (one for one in seen.there if one.cluster in may_wait):
-        wish = wishes.get((there.campaign, there.cluster), UNKNOWN)
-        if (there.campaign, there.cluster) not in stuck:
-            free.take(there.cluster, wish, there.waiting)
-        may_wait[there.cluster] -= there.waiting
-        if there.waiting and wish.slots > 1:
+        pair = there.campaign, there.cluster
+        wish = wishes.get(pair, UNKNOWN)
+        free.take(there.cluster, wish, there.able - there.old)
+        unkept[pair] = (there.held + there.old) * wish.slots
+        counts = there.able - (there.old if there.campaign in tests else 0)
+        may_wait[there.cluster] -= counts
+        if counts and wish.slots > 1:
             closed_to_wide.add(there.cluster)
     arrays = FreeArrays(seen.room, lasting, seen.campaigns)
-    return Places(free, may_wait, arrays, closed_to_wide, stuck)
-
-
-def _stuck(
-    seen: Seen, lasting: Iterable[Array], wishes: Mapping[Pair, AtCluster]
-) -> frozenset[Pair]:
-    """Return whose tasks of several slots have all waited for longer than slots are kept for them.
-
-    Perhaps no host has so many: else who asks for that would keep a cluster from all others.
-    """
-    newest = dict[Pair, datetime]()
-    for one in lasting:
-        pair = (one.campaign, one.cluster)
-        newest[pair] = max(one.intended_at, newest.get(pair, one.intended_at))
-    return frozenset(
-        pair
-        for pair in ((one.campaign, one.cluster) for one in seen.there if one.waiting)
-        if wishes.get(pair, UNKNOWN).slots > 1
-        and (seen.at - newest.get(pair, seen.at)).total_seconds() > KEPT_S
-    )
+    stuck = frozenset((one.campaign, one.cluster) for one in seen.there if one.is_stuck)
+    return Places(free, may_wait, arrays, closed_to_wide, stuck, unkept)
 
 
 def array_tasks(seen: Seen, cluster: str) -> int:
@@ -102,10 +90,12 @@ class Matching:
         self._seen = seen
         self._predicted = predicted
         self._waiting: Counter[Pair] = Counter()
+        self._held: Counter[Pair] = Counter()
         self._listed: Counter[Pair] = Counter()
         self._arrays: Counter[Pair] = Counter()  # that were given in this cycle
         for one in seen.there:
             self._waiting[one.campaign, one.cluster] += one.waiting
+            self._held[one.campaign, one.cluster] += one.held
             self._listed[one.campaign, one.cluster] += one.listed
         for array in begun:
             self._listed[array.campaign, array.cluster] += array.size
@@ -145,10 +135,19 @@ class Matching:
         """Return how many tasks of a campaign may be sent to a cluster in this cycle, in arrays."""
         return array_tasks(self._seen, cluster) * self.arrays(campaign, cluster)
 
-    def _wide_may_wait(self, cluster: str, wish: AtCluster) -> bool:
+    def _may_wait(self, pair: Pair, wish: AtCluster) -> int:
+        """Return how many tasks may wait; of its own those that are held do so already."""
+        cluster, held = pair[1], self._held[pair]
         room = self._seen.room[cluster]
         may_one = wide_may_wait(room.max_slots, room.flood_rate, wish.slots)
-        return may_one and cluster not in self.left.closed_to_wide
+        is_wide_one = may_one and not held and cluster not in self.left.closed_to_wide
+        return max(self.left.may_wait[cluster] - held, int(is_wide_one))
+
+    def _free_slots(self, pair: Pair, wish: AtCluster) -> int:
+        """Return what is free for a campaign, whose own tasks that wait come first in any case."""
+        if pair in self.left.stuck:
+            return 0
+        return self.left.free.of(pair[1], wish) - self.left.unkept.get(pair, 0)
 
     def _place(self, campaign: Campaign, cluster: str, given: int) -> Place:
         pair = (campaign.number, cluster)
@@ -158,8 +157,8 @@ class Matching:
         return Place(
             campaign=campaign,
             cluster=cluster,
-            free_slots=0 if pair in self.left.stuck else self.left.free.of(cluster, wish),
-            may_wait=max(self.left.may_wait[cluster], int(self._wide_may_wait(cluster, wish))),
+            free_slots=self._free_slots(pair, wish),
+            may_wait=self._may_wait(pair, wish),
             most=max(0, min(most, at_once)),
             waiting=self._waiting[pair],
             given=given,

@@ -81,8 +81,10 @@ class _Looked:
         self._kept = {(one.campaign, one.cluster): one for one in seen.ratios}
         self._there = {(one.campaign, one.cluster): one for one in seen.there}
         self._settled: Counter[str] = Counter()
+        tests = {one.number for one in seen.campaigns if one.jdl.type is Type.TEST}
         for one in seen.there:
-            self._settled[one.cluster] += one.waiting - one.fresh
+            if one.campaign not in tests:  # nobody deletes those, however long they wait
+                self._settled[one.cluster] += one.able - one.fresh
         where = clusters_of(seen.arrays)
         self._ended = Counter(
             (one.campaign, where.get((one.campaign, one.array), ""))
@@ -106,7 +108,7 @@ class _Looked:
     def _terms(self, pair: Pair, wish: AtCluster, room: Room, before: Ratio | None) -> Terms:
         there = self._there.get(pair, NONE)
         slots = there.slots if room.law is Law.MEASURED and there.slots else float(wish.slots)
-        waiting = there.waiting - there.fresh
+        waiting = there.able - there.fresh
         others = self._settled[pair[1]] - waiting
         return Terms(
             old=before.ratio if before else first_ratio(room.law, slots, room.max_slots),

@@ -51,7 +51,7 @@ class _Cycle:
         self._there = {(one.campaign, one.cluster): one for one in seen.there}
         self._waiting: dict[str, int] = {}
         for one in seen.there:
-            self._waiting[one.cluster] = self._waiting.get(one.cluster, 0) + one.waiting
+            self._waiting[one.cluster] = self._waiting.get(one.cluster, 0) + one.able
         self._sent = {(one.campaign, one.cluster): one.tasks for one in plan.sends}
         self._left = dict(seen.waiting)
         self._served: dict[str, list[int]] = {}

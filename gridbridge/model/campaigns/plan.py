@@ -65,7 +65,19 @@ class There:
     waiting: int
     listed: int  # with those that wait
     fresh: int = 0  # of those that wait: sent just now
+    held: int = 0  # of those that wait: that can't start, for a hold, an error or a deletion
+    old: int = 0  # of those that wait and could start: for whom no slots are kept any more
     slots: float = 0.0  # of one that runs; 0: that is not known
+
+    @property
+    def able(self) -> int:
+        """How many wait that could start."""
+        return self.waiting - self.held
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether tasks wait here that could start, and slots are kept for none of them."""
+        return 0 < self.able == self.old
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

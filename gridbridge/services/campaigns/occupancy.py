@@ -5,6 +5,7 @@ from datetime import datetime
 from itertools import groupby
 from math import inf, isfinite
 
+from gridbridge.decisions.campaigns.matching import KEPT_S
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
 from gridbridge.model.campaigns.plan import NO_LIMITS, Room, There
 from gridbridge.model.campaigns.sections import CampaignsAt
@@ -129,15 +130,20 @@ def _count(
     """Count the tasks of a campaign's arrays at one cluster."""
     rows = [(array, row) for array in arrays for row in seen.jobs.get(array.job_id, ())]
     waiting = [(array, row) for array, row in rows if row.state.is_waiting]
+    able = [
+        ((now - array.intended_at).total_seconds(), row)
+        for array, row in waiting
+        if row.state.can_start
+    ]
     running = [row for _, row in rows if row.state.has_begun]
     return There(
         campaign=arrays[0].campaign,
         cluster=arrays[0].cluster,
         waiting=_tasks(row for _, row in waiting),
         listed=_tasks(row for _, row in rows),
-        fresh=_tasks(
-            row for array, row in waiting if (now - array.intended_at).total_seconds() < start_s
-        ),
+        fresh=_tasks(row for age_s, row in able if age_s < start_s),
+        held=_tasks(row for _, row in waiting if not row.state.can_start),
+        old=_tasks(row for age_s, row in able if age_s > KEPT_S),
         slots=sum(row.slots for row in running) / len(running) if running else 0.0,
     )
 

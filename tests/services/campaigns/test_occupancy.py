@@ -116,6 +116,39 @@ def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
     assert told.fresh == 3
 
 
+def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
+    """For neither are slots kept; what was put back may start at once."""
+    waits = Fact.WAITING
+    facts = {1: [], 2: [Fact.RESTARTED], 3: [Fact.HELD], 4: [Fact.ERROR], 5: [Fact.DELETING]}
+    rows = (
+        JobStatus(
+            job_id=7,
+            name="campaign.1",
+            owner="alice",
+            state=JobState([waits, *more]),
+            tasks=(range(place, place + 1),),
+        )
+        for place, more in facts.items()
+    )
+    answers = {"beta": seen("beta", *rows)}
+    array = Array(
+        campaign=1,
+        number=1,
+        cluster="beta",
+        state=ArrayState.RELEASED,
+        size=5,
+        intended_at=NOON,
+        job_id=7,
+    )
+
+    ages = (timedelta(seconds=age_s) for age_s in (10, 299, 301))
+    counted = [there([array], answers, NOON + age)[0] for age in ages]
+
+    assert [(one.waiting, one.held, one.able) for one in counted] == [(5, 3, 2)] * 3
+    assert [(one.fresh, one.old) for one in counted] == [(2, 0), (0, 0), (0, 2)]
+    assert [one.is_stuck for one in counted] == [False, False, True]
+
+
 @pytest.mark.parametrize(
     "own",
     [{"alpha": Cluster(qmaster_port=1, execd_port=2)}, {"alpha": Cluster(kind=Kind.OAR)}, {}],

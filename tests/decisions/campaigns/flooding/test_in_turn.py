@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.campaigns import cycle, flood
+from gridbridge.decisions.campaigns.matching import KEPT_S
 from gridbridge.model.campaigns.jobratio import Ratio
 from gridbridge.model.campaigns.plan import Room, Seen, There
 from gridbridge.model.campaigns.wiping import Listed, Part, Patience, Wipe
@@ -80,9 +81,15 @@ class Stuck:
     def _there(self, number: int) -> There:
         own = [one for one in self.parts if one.campaign == number]
         fresh = [one for one in own if (self.now - one.since).total_seconds() < SETTLED_S]
+        old = [one for one in own if (self.now - one.since).total_seconds() > KEPT_S]
         waiting = _count(own)
         return There(
-            campaign=number, cluster="beta", waiting=waiting, listed=waiting, fresh=_count(fresh)
+            campaign=number,
+            cluster="beta",
+            waiting=waiting,
+            listed=waiting,
+            fresh=_count(fresh),
+            old=_count(old),
         )
 
 

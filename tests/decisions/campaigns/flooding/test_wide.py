@@ -1,14 +1,12 @@
 """A task of several slots gets its turn where slots become free one by one."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
 from gridbridge.decisions.campaigns.cycle import plan
 from gridbridge.decisions.campaigns.flood import plan as wiping
 from gridbridge.decisions.campaigns.predictor import predict
-from gridbridge.model.campaigns.campaign import Array, ArrayState
 from gridbridge.model.campaigns.plan import Room, Seen, There
 from gridbridge.model.campaigns.sharing import ShareBy, Sharing
 from gridbridge.model.campaigns.wiping import Listed, WipedFor
@@ -59,28 +57,19 @@ def test_while_it_waits_its_slots_are_given_to_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("age_s", "others", "own"), [(299, {}, {2: 1}), (301, {1: 3}, {})], ids=["kept", "no more"]
+    ("old", "others", "own"), [(0, {}, {2: 1}), (1, {1: 3}, {})], ids=["kept", "no more"]
 )
 def test_its_slots_are_kept_for_five_minutes(
-    age_s: float, others: dict[int, int], own: dict[int, int]
+    old: int, others: dict[int, int], own: dict[int, int]
 ) -> None:
     """Perhaps no host has so many; nothing more of its campaign is sent there while it waits."""
-    sent_at = NOON - timedelta(seconds=age_s)
-    array = Array(
-        campaign=2,
-        number=1,
-        cluster="beta",
-        state=ArrayState.RELEASED,
-        size=1,
-        intended_at=sent_at,
-    )
-    seen = small(3, 1, 2, sharing=FAIRLY, there=(there(2, 1),), arrays=(array,), at=NOON)
-    newer = replace(array, number=2, intended_at=NOON)
+    seen = small(3, 1, 2, sharing=FAIRLY, there=(replace(there(2, 1), old=old),))
+    newer = replace(there(2, 2), old=old)
 
     empty = replace(seen.room["beta"], free_slots=8)
 
     assert told(seen) == others
-    assert told(replace(seen, arrays=(array, newer))) == {}
+    assert told(replace(seen, there=(newer,))) == {}
     assert told(replace(seen, waiting={2: 50}, room={"beta": empty})) == own
 
 

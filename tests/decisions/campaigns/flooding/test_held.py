@@ -1,0 +1,112 @@
+"""Tasks that can't start, or never do, keep a cluster from nobody else."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gridbridge.decisions.campaigns.cycle import plan
+from gridbridge.decisions.campaigns.predictor import predict
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.plan import Room, Seen, There
+from tests.decisions.campaigns.test_distribution import at, campaign
+
+BOBS, ALICES = (replace(campaign(1, {"beta": at()}), owner="bob"), campaign(2, {"beta": at()}))
+
+
+def there(number: int = 1, waiting: int = 64, **counts: int) -> There:
+    """Return tasks that wait at beta."""
+    known: dict[str, Any] = {"waiting": waiting, "listed": waiting}
+    return There(campaign=number, cluster="beta", **known | counts)
+
+
+def seen(free: int, *listed: There, **known: Any) -> Seen:
+    """Return beta of 64 slots, of which some are free, and campaigns of bob and alice."""
+    whole = Seen(
+        campaigns=(BOBS, ALICES),
+        waiting={1: 100, 2: 100},
+        arrays=(),
+        max_tasks=100,
+        room={"beta": Room(free_slots=free, max_slots=64, slots=64)},
+        there=listed,
+    )
+    return replace(whole, **known)
+
+
+def sent(look: Seen) -> dict[int, int]:
+    """Return how many tasks each campaign sends."""
+    return {one.campaign: one.tasks for one in plan(look).sends}
+
+
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [
+        (there(), {}),
+        (there(held=64), {2: 64}),
+        (there(old=64), {2: 64}),
+        (there(held=40, old=14), {2: 54}),
+        (there(waiting=10, held=10), {1: 54, 2: 10}),
+        (there(waiting=10, old=6), {1: 54, 2: 6}),
+        (there(waiting=10, old=10), {2: 64}),
+    ],
+    ids=["may start", "held", "old", "some of each", "a few held", "a few old", "all are old"],
+)
+def test_slots_are_kept_for_what_may_start_and_has_not_waited_long(
+    listed: There, expected: dict[int, int]
+) -> None:
+    """Their own campaign gets no more for it: who holds tasks again and again floods nothing."""
+    assert sent(seen(64, listed)) == expected
+
+
+def test_tests_that_never_start_close_a_cluster_to_nobody() -> None:
+    """Nobody deletes them: they count neither as waiting there nor for what job ratios become."""
+    tests = tuple(replace(campaign(n, {"beta": at(slots=2)}, Type.TEST)) for n in range(3, 67))
+    listed = tuple(there(one.number, 1, old=1) for one in tests)
+    tried = {one.number: frozenset({"beta"}) for one in tests}
+    known = {"campaigns": (BOBS, ALICES, *tests), "tried": tried}
+    look = seen(64, *listed, **known)
+
+    assert sent(look) == {1: 64}
+    assert predict(look)[1, "beta"].terms.others == 0
+
+    room = {"beta": replace(look.room["beta"], free_slots=0, flood_rate=0.1)}
+    wide = replace(ALICES, jdl=replace(ALICES.jdl, clusters={"beta": at(slots=4)}))
+    assert sent(replace(look, room=room)) == {1: 6}
+    assert sent(replace(look, room=room, campaigns=(wide, *tests), waiting={2: 9})) == {2: 6}
+
+
+@pytest.mark.parametrize(
+    ("counts", "others", "own"),
+    [({}, 10, 10), ({"held": 10}, 0, 0), ({"held": 4, "fresh": 2}, 4, 4), ({"old": 10}, 10, 10)],
+    ids=["may start", "held", "some held", "old"],
+)
+def test_only_what_could_start_tells_that_slots_are_not_free(
+    counts: dict[str, int], others: int, own: int
+) -> None:
+    """What somebody holds lowers nobody's job ratio; what starts nowhere does so still."""
+    found = predict(seen(64, there(waiting=10, **counts)))
+
+    assert found[2, "beta"].terms.others == others
+    assert found[1, "beta"].terms.waiting == own
+
+
+@pytest.mark.parametrize(
+    ("slots", "counts", "expected"),
+    [
+        (1, {}, {1: 2}),
+        (1, {"old": 4}, {1: 2}),
+        (1, {"held": 4}, {1: 2, 2: 4}),
+        (1, {"waiting": 9, "held": 9}, {2: 6}),
+        (4, {"waiting": 9, "held": 9}, {2: 6}),
+    ],
+    ids=["may start", "old", "held", "many held", "of several slots"],
+)
+def test_what_may_wait_is_what_could_start(
+    slots: int, counts: dict[str, int], expected: dict[int, int]
+) -> None:
+    """Flood control counts all of those; of its own a campaign counts what is held, too."""
+    bobs = replace(BOBS, jdl=replace(BOBS.jdl, clusters={"beta": at(slots=slots)}))
+    room = {"beta": Room(free_slots=0, max_slots=64, slots=64, flood_rate=0.1)}
+    look = seen(0, there(**{"waiting": 4} | counts), room=room, campaigns=(bobs, ALICES))
+
+    assert sent(look) == expected
