@@ -55,8 +55,11 @@ class _Ends:
 
     @property
     def reached(self) -> tuple[Array, ...]:
-        """The arrays at clusters that there are still."""
-        return tuple(one for one in self.lasting if one.cluster not in self.seen.dropped)
+        """The arrays at clusters that answered.
+
+        At others a call for each would only wait in vain, in every cycle and one after the other.
+        """
+        return tuple(one for one in self.lasting if one.cluster in self.seen.room)
 
     @property
     def busy(self) -> frozenset[int]:
@@ -99,7 +102,8 @@ def _ends(seen: Seen) -> _Ends:
     tasks = steps.of_tasks(seen.arrays)
     seen = replace(seen, ended=settled(seen.ended, rivals), arrays=tasks)
     alive = {one.number for one in seen.campaigns if one.state is not CampaignState.CANCELLED}
-    left = (one for one in steps.of_tasks(lasting) if one.campaign in alive)
+    there = (one for one in lasting if one.cluster in seen.room)
+    left = (one for one in steps.of_tasks(there) if one.campaign in alive)
     again = numbered(_again(seen, alive), rivals)
     return _Ends(
         seen=seen,

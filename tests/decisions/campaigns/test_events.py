@@ -506,21 +506,19 @@ def test_what_its_cluster_lost_runs_again_only_if_it_may_run_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "answers", "told"),
+    ("there", "told"),
     [
-        ((There(campaign=1, cluster="beta", waiting=0, listed=9),), True, ["1 array is deleted"]),
-        ((), True, []),
-        ((), False, ["1 array is deleted"]),
+        ((There(campaign=1, cluster="beta", waiting=0, listed=9),), ["1 array is deleted"]),
+        ((), []),
     ],
-    ids=["listed", "gone", "its cluster is silent"],
+    ids=["listed", "gone"],
 )
 def test_an_array_that_is_gone_is_not_told_to_be_deleted(
-    there: tuple[There, ...], answers: bool, told: list[str]
+    there: tuple[There, ...], told: list[str]
 ) -> None:
     """Its cluster may take a submission late, and is asked all the same."""
     over = replace(SWEEP, state=CampaignState.CANCELLED)
     look = seen(campaigns=(over,), arrays=(array(),), there=there)
-    look = look if answers else replace(look, room={})
 
     decided = plan(look)
 

@@ -22,7 +22,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.copies import Copies, Live, ShownCopy, Tail
 from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import KeptOff, Plan, Seen, Send
+from gridbridge.model.campaigns.plan import KeptOff, Plan, Room, Seen, Send
 from gridbridge.model.campaigns.sections import Failures, Finalize
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
@@ -117,7 +117,7 @@ class Site:
             campaigns=self.campaigns.unfinished(),
             waiting=self.campaigns.waiting(),
             arrays=arrays,
-            room={},
+            room={name: Room(free_slots=0) for name in ("beta", "gamma")},
             max_tasks=100,
             ended=found,
             over=tuple(one for one in over if one.state is ArrayState.RELEASED),

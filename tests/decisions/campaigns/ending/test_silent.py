@@ -1,0 +1,90 @@
+"""At a cluster that did not answer nothing is tried: each call would wait there in vain."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gridbridge.decisions.campaigns.cycle import plan
+from gridbridge.model.campaigns.campaign import Array, ArrayState, CampaignState, Outcome
+from gridbridge.model.campaigns.copies import Rival
+from gridbridge.model.campaigns.jdl import AtCluster
+from gridbridge.model.campaigns.plan import Plan, Room, Seen
+from tests.decisions.campaigns.test_distribution import NOON, campaign
+
+WISH = AtCluster(exec_file="run")
+STATES = [ArrayState.INTENDED, ArrayState.SUBMITTED, ArrayState.RELEASED]
+
+
+def array(number: int, cluster: str, state: ArrayState, **known: Any) -> Array:
+    """Return an array of two tasks."""
+    return Array(
+        campaign=1,
+        number=number,
+        cluster=cluster,
+        state=state,
+        size=2,
+        intended_at=NOON,
+        **known,
+    )
+
+
+def rival(task: int, attempt: int, number: int, outcome: Outcome) -> Rival:
+    """Return an attempt of a task that had a copy: the first array is at beta."""
+    return Rival(
+        campaign=1,
+        task=task,
+        attempt=attempt,
+        array=number,
+        place=1,
+        cluster={1: "beta", 2: "gamma"}[number],
+        outcome=outcome,
+        is_copy=attempt > 1,
+    )
+
+
+def decided(state: ArrayState, campaigns: CampaignState, **known: Any) -> Plan:
+    """Return what a cycle does about an array at beta, which answers, and one at gamma."""
+    one = campaign(1, {"beta": WISH, "gamma": WISH}, state=campaigns)
+    seen = Seen(
+        campaigns=(one,),
+        waiting={},
+        arrays=(array(1, "beta", state), array(2, "gamma", state)),
+        room={"beta": Room(free_slots=0)},
+        max_tasks=9,
+        asked=frozenset({"beta", "gamma"}),
+        at=NOON,
+    )
+    return plan(replace(seen, **known))
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_what_a_cancelled_campaign_has_there_is_deleted_once_it_answers(state: ArrayState) -> None:
+    found = decided(state, CampaignState.CANCELLED)
+    later = decided(
+        state, CampaignState.CANCELLED, room=dict.fromkeys(("beta", "gamma"), Room(free_slots=0))
+    )
+
+    assert [one.cluster for one in found.deleted] == ["beta"]
+    assert [one.cluster for one in later.deleted] == ["beta", "gamma"]
+
+
+@pytest.mark.parametrize("state", STATES[:2])
+def test_no_submission_goes_on_there(state: ArrayState) -> None:
+    """Neither one that is not known to have come there, nor the release of one that has."""
+    found = decided(state, CampaignState.IN_TREATMENT)
+
+    assert [one.cluster for one in found.resumed] == ["beta"]
+
+
+def test_no_attempt_is_ended_there_whose_task_has_succeeded() -> None:
+    """It ends when the cluster answers, or has ended by then."""
+    rivals = tuple(
+        rival(task, attempt, number, outcome)
+        for task, number in ((0, 1), (1, 2))
+        for attempt, outcome in ((1, Outcome.SUCCESS), (2, Outcome.PENDING))
+    )
+
+    found = decided(ArrayState.RELEASED, CampaignState.IN_TREATMENT, rivals=rivals)
+
+    assert [one.array.cluster for one in found.losers] == ["beta"]
