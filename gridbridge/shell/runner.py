@@ -54,7 +54,7 @@ def after_each(act: "Callable[[], None]") -> None:
 
 
 def is_over() -> None:
-    """Note that a program is over that another way than ours ran."""
+    """Note that something is over that took its time, as a program that another way ran."""
     _after_each()
 
 

@@ -17,6 +17,7 @@ from gridbridge.model.campaigns.events import Code, Event, Record
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.request import Answer, Asked, Verb
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
+from gridbridge.shell import runner
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files, tasks_shown
 from gridbridge.state.campaign_register import CampaignRegister
@@ -47,6 +48,7 @@ ROOT = 0
 
 _log = logging.getLogger(__name__)
 
+Act = Callable[[Asked, int], Answer]  # what is asked, about one campaign or event
 Begin = Callable[[Iterable[int]], None]  # is told whose tasks are touched
 Do = Callable[[Asked], Mapping[int, Answer] | Mapping[str, object]]  # a request; the answer
 
@@ -109,10 +111,17 @@ class Requests:
             return dict.fromkeys(asked.numbers, Answer.NOT_TAKEN_UP)
         is_whole = asked.verb not in (Verb.PURGE, Verb.RESUBMIT)
         with self._database.transaction() if is_whole else nullcontext():
-            done = {number: act(asked, number) for number in asked.numbers}
+            done = {number: self._in_turn(act, asked, number) for number in asked.numbers}
         if asked.verb is Verb.RESUBMIT:
             self._note_again(asked.token, [one for one in done if done[one] is Answer.DONE])
         return done
+
+    @staticmethod
+    def _in_turn(act: Act, asked: Asked, number: int) -> Answer:
+        """Do it for one of many; that it is over is a sign of life, for each may take long."""
+        answer = act(asked, number)
+        runner.is_over()
+        return answer
 
     def _note_again(self, token: str, events: Iterable[int]) -> None:
         """Note of whose tasks this was; a state file that is restored does not know it."""
@@ -196,10 +205,11 @@ class Requests:
         for number in self._campaigns.ended_before(before)[:most]:
             if found := self._campaigns.find(number):
                 self._purge(found)
+                runner.is_over()
 
     def _purge(self, found: Campaign, token: str = "") -> Answer:
         """Remove what is there of a campaign that has ended, then forget it."""
-        if found.number in (one.number for one in self._campaigns.unfinished()):
+        if self._campaigns.is_unfinished(found.number):
             return Answer.NOT_ENDED
         campaign_files.purge(found.number, self._folder)
         tasks_shown.remove(found.number, self._published)

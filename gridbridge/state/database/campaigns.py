@@ -11,6 +11,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
+    exists,
     func,
     insert,
     or_,
@@ -56,6 +57,13 @@ _ONE = _BY_NUMBER.where(CAMPAIGNS.c.number == bindparam("number"))
 _BY_TOKEN = _BY_NUMBER.where(CAMPAIGNS.c.token == bindparam("token"))
 _UNFINISHED = _BY_NUMBER.where(
     or_(_IS_GOING, CAMPAIGNS.c.number.in_(select(ARRAYS.c.campaign).where(_IS_OPEN)))
+)
+_ONE_UNFINISHED = select(CAMPAIGNS.c.number).where(
+    CAMPAIGNS.c.number == bindparam("number"),
+    or_(
+        _IS_GOING,
+        exists(select(ARRAYS.c.number).where(ARRAYS.c.campaign == bindparam("number"), _IS_OPEN)),
+    ),
 )
 _OPEN_ARRAYS = select(*_ARRAY).where(_IS_OPEN).order_by(ARRAYS.c.campaign, ARRAYS.c.number)
 _SENT_TO = select(*_ARRAY).where(
@@ -213,6 +221,10 @@ class Campaigns:
     def unfinished(self) -> tuple[Campaign, ...]:
         """Return the campaigns of which a task may be sent or live, or an epilogue, by number."""
         return self._found(_UNFINISHED)
+
+    def is_unfinished(self, number: int) -> bool:
+        """Say whether a campaign is one of those."""
+        return bool(self._database.rows(_ONE_UNFINISHED, number=number))
 
     def waiting(self) -> dict[int, int]:
         """Return how many tasks of each campaign wait to be sent; none of which are left out."""

@@ -18,6 +18,7 @@ from gridbridge.model.campaigns.request import Answer, Asked, Verb
 from gridbridge.services.campaigns import requests
 from gridbridge.services.campaigns.requests import OF_EVENTS, Requests
 from gridbridge.services.campaigns.subscribing import Subscribing
+from gridbridge.shell import runner
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_register import CampaignRegister
 from gridbridge.state.database import Database
@@ -426,3 +427,28 @@ def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) 
 def test_each_verb_is_done_by_one_of_those_who_do_them() -> None:
     """A request that nobody does would lie there for ever."""
     assert sorted((*Requests.VERBS, *Subscribing.VERBS)) == sorted(Verb)
+
+
+def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who looks through all that go on for each of thousands keeps the runner for hours."""
+    monkeypatch.setattr(Campaigns, "unfinished", None)
+    signs: list[int] = []
+    monkeypatch.setattr(runner, "_after_each", lambda: signs.append(1))
+    first = site.campaigns.find(1)
+    assert first
+    for number in range(2, 6):
+        site.campaigns.add(replace(first, number=number), f"token{number}")
+    site.campaigns.is_now(3, CampaignState.TERMINATED, NOON)
+    site.campaigns.is_now(4, CampaignState.CANCELLED)  # its epilogue is to run
+    site.campaigns.is_now(5, CampaignState.CANCELLED, NOON)
+    site.campaigns.intend(5, "beta", 1, NOON)  # is to be deleted
+
+    done = site.requests.do(
+        Asked(token="t", uid=ALICE, verb=Verb.PURGE, numbers=(1, 2, 3, 4, 5, 6))
+    )
+
+    left = Answer.NOT_ENDED
+    assert done == {1: left, 2: left, 3: Answer.DONE, 4: left, 5: left, 6: Answer.UNKNOWN}
+    assert len(signs) == 6
