@@ -4,6 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 from gridbridge.apply.campaigns import arrays
 from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignEnded, CampaignRefused
@@ -52,6 +53,7 @@ from gridbridge.services.campaigns.sending.troubles import (
     code_of,
     in_short,
 )
+from gridbridge.services.campaigns.sending.turns import HeldUp, NotAsked, Turns
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_copies import CampaignCopies
@@ -88,7 +90,8 @@ class Actions:
         self._failures = failures
         self._troubles = Troubles(self._events, clock, failures)
         self._acts = acts
-        self._submissions = Submissions(self._campaigns, acts, clock, self._settle, most)
+        self._turns = turns = Turns(self._campaigns, clock, failures)
+        self._submissions = Submissions(self._campaigns, acts, clock, self._settle, most, turns)
         self._ends = Ends(self._campaigns, acts)
         self._touched: list[Attempt] = []
 
@@ -101,6 +104,7 @@ class Actions:
 
     def do(self, plan: Plan) -> None:
         """Note what ended, then send what was begun, then what is new."""
+        self._turns.begin()
         for array in plan.over:
             if array.is_repeated:
                 self._leave_nothing(array)
@@ -156,7 +160,9 @@ class Actions:
             self._delete(lost.array)
             return
         try:
-            self._acts.delete_places(lost.array, lost.places)
+            self._turns.take(lost.array, lambda: self._acts.delete_places(lost.array, lost.places))
+        except NotAsked:
+            pass  # it is named again in the next cycle
         except GridbridgeError as error:
             name, at = f"{lost.array.campaign}.{lost.array.number}", lost.array.cluster
             _log.warning("event=not_ended array=%s at=%s why=%r", name, at, str(error))
@@ -167,7 +173,11 @@ class Actions:
         Root may have submitted and released one of which we know no more than that we meant to:
         its tasks may have run to their ends, so the next cycle asks for those.
         """
-        job_id = self._leave_nothing(array)
+        try:
+            leave = partial(self._leave_nothing, array)
+            job_id = self._turns.take(array, leave, lambda found: found is None)
+        except NotAsked:
+            return  # it is deleted in a later cycle
         if job_id is None or array.state is ArrayState.RELEASED:
             return
         if job_id:
@@ -220,6 +230,10 @@ class Actions:
             case AlreadySubmitted():
                 self._tell("event=state_is_older", array, error)
                 self._adopt(array)
+            case HeldUp():
+                self._troubles.note(array, Code.SUBMIT_JOB, error)
+            case NotAsked():
+                pass  # the next cycle resumes it
             case _:
                 self._tell("event=not_sent", array, error)
                 self._troubles.note(array, code_of(error), error)

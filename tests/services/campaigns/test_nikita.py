@@ -517,3 +517,34 @@ def test_a_held_task_that_its_owner_cancelled_is_deleted(
     cycle(nikita, array, beta(row(range(2, 3), JobState([Fact.WAITING, Fact.HELD]))))
 
     assert cell.deleted == [(1, (range(2, 3),))]
+
+
+def test_after_a_deletion_that_hangs_its_owners_others_wait(
+    nikita: Nikita, cell: Cell, array: Array, now: list[datetime]
+) -> None:
+    """Each would cost its own 45 s, in every cycle."""
+    tries: list[int] = []
+
+    def hang(one: Array, places: tuple[range, ...]) -> None:
+        del places
+        tries.append(one.number)
+        now[0] += timedelta(seconds=45)
+        raise GridbridgeError("not done within 45 s")
+
+    cell.delete_places = hang  # type: ignore[method-assign]
+    seen = nikita.listed([array], beta(row(range(1, 6))))
+    wipe = Wipe(
+        campaign=1,
+        array=1,
+        cluster="beta",
+        wiped_for=WipedFor.CANCELLED,
+        places=(range(1, 2),),
+    )
+
+    for _ in range(2):
+        nikita.apply(seen, Wiping(cancelled=(wipe, wipe)))
+    before = len(tries)
+    now[0] += timedelta(seconds=61)
+    nikita.apply(seen, Wiping(cancelled=(wipe, wipe)))
+
+    assert (before, len(tries)) == (1, 2)

@@ -33,6 +33,7 @@ from gridbridge.services.campaigns.nikita.crowds import Crowds
 from gridbridge.services.campaigns.nikita.parts import parts
 from gridbridge.services.campaigns.nikita.watch import Watch
 from gridbridge.services.campaigns.occupancy import max_slots
+from gridbridge.services.campaigns.sending.turns import NotAsked, Turns
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
@@ -85,6 +86,7 @@ class Nikita:
         self._answers: dict[str, ClusterSnapshot] = {}
         self._cancelled: set[int] = set()
         self._watch = Watch(clock, watched)
+        self._turns = Turns(self._campaigns, clock, policy.failures)
         self._ways = Ways(self.database)
         self._crowds = Crowds(policy, self._ways, clock)
 
@@ -154,6 +156,7 @@ class Nikita:
     def apply(self, seen: Listed, plan: Wiping) -> None:
         """Mark tasks, then delete them: what is not marked would count as deleted by its owner."""
         del seen
+        self._turns.begin()
         self._watch.keep()
         for wipe in plan.spared:
             self._marks.remove(wipe)
@@ -187,7 +190,7 @@ class Nikita:
         """
         array = self._arrays[wipe.campaign, wipe.array]
         try:
-            begun = self._acts.delete_waiting(array, wipe.places)
+            begun = self._turns.take(array, lambda: self._acts.delete_waiting(array, wipe.places))
         except GridbridgeError as error:
             self._tell_not_wiped(wipe, error)
             return
@@ -198,12 +201,15 @@ class Nikita:
 
     def _delete(self, wipe: Wipe) -> None:
         """Delete tasks; what fails is tried again in the next cycle, if they are there still."""
+        array = self._arrays[wipe.campaign, wipe.array]
         try:
-            self._acts.delete_places(self._arrays[wipe.campaign, wipe.array], wipe.places)
+            self._turns.take(array, lambda: self._acts.delete_places(array, wipe.places))
         except GridbridgeError as error:
             self._tell_not_wiped(wipe, error)
 
     def _tell_not_wiped(self, wipe: Wipe, error: GridbridgeError) -> None:
+        if isinstance(error, NotAsked):
+            return  # it is told which call hung
         name = f"{wipe.campaign}.{wipe.array}"
         _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
 

@@ -7,6 +7,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Sent
 from gridbridge.model.campaigns.plan import KeptOff, Send
 from gridbridge.services.campaigns.array_commands import ArrayCommands
+from gridbridge.services.campaigns.sending.turns import Turns
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.campaigns import Campaigns
 
@@ -21,12 +22,14 @@ class Submissions:
         clock: Clock,
         settle: Callable[[Array, Sent], None],
         most: int,
+        turns: Turns,
     ) -> None:
         self._campaigns = campaigns
         self._acts = acts
         self._clock = clock
         self._settle = settle
         self._most = most  # tasks of an array
+        self._turns = turns
         self.begun: list[Attempt] = []
 
     def send(self, send: Send) -> None:
@@ -61,7 +64,7 @@ class Submissions:
 
     def _released(self, array: Array) -> Sent:
         try:
-            self._acts.release(array)
+            self._turns.take(array, lambda: self._acts.release(array))
         except GridbridgeError as error:
             return Sent(job_id=array.job_id, error=error)
         return Sent(job_id=array.job_id)
@@ -70,12 +73,17 @@ class Submissions:
         """Send arrays of a campaign to a cluster; the next cycle resumes those not begun."""
         if not arrays:
             return
+        asked = tuple((one, self._campaigns.pending(one)) for one in arrays)
         try:
-            sent = self._acts.send(tuple((one, self._campaigns.pending(one)) for one in arrays))
+            sent = self._turns.take(arrays[0], lambda: self._acts.send(asked), _has_failed)
         except GridbridgeError as error:
             sent = (Sent(error=error),) * len(arrays)
         for array, each in zip(arrays, sent, strict=False):
             self._settle(array, each)
+
+
+def _has_failed(sent: Iterable[Sent]) -> bool:
+    return any(one.error for one in sent)
 
 
 def _parts(send: Send, most: int) -> Iterator[Send]:
