@@ -322,6 +322,26 @@ def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
     assert not Marks(nikita.database).all()
 
 
+CLOSED = [QueueState([QueueFact.DISABLED], "d"), QueueState([QueueFact.LOADED], "a")]
+
+
+@pytest.mark.parametrize("state", CLOSED, ids=["disabled", "in alarm"])
+@pytest.mark.parametrize("task_state", [WAITING, RUNNING], ids=["waits", "runs"])
+def test_a_cancelled_task_is_deleted_where_no_work_can_start(
+    nikita: Nikita, array: Array, cell: Cell, state: QueueState, task_state: JobState
+) -> None:
+    """Others of its array are left alone there, however long they wait or run."""
+    marks = Marks(nikita.database)
+    assert marks.cancel(1, 2)
+    rows = row(range(1, 6), task_state, since=NOON - timedelta(days=9))
+    old = replace(array, intended_at=NOON - timedelta(days=9))
+
+    cycle(nikita, old, beta(rows, state=state))
+
+    assert cell.deleted == [(1, (range(3, 4),))]
+    assert {*marks.all()[1, 1]} == {3}
+
+
 def begun(nikita: Nikita, step: str) -> Array:
     """Return the array of a campaign's prologue or epilogue at beta."""
     campaigns = Campaigns(nikita.database)

@@ -2,7 +2,7 @@
 
 It only marks and deletes. That such a task has ended, and is sent again, is the runner's to see:
 where two resubmit, a task runs twice (CiGri, 2014). A cluster that does not answer, or where no
-work can start, is left alone.
+work can start, is left alone; but there too what its owner cancelled is deleted.
 """
 
 import logging
@@ -22,7 +22,7 @@ from gridbridge.model.campaigns.making_way.contest import Contest, Way
 from gridbridge.model.campaigns.numbers import ranges_of
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.steps import EPILOGUE
-from gridbridge.model.campaigns.wiping import Listed, Patience, Wipe, WipedFor, Wiping
+from gridbridge.model.campaigns.wiping import Listed, Part, Patience, Wipe, WipedFor, Wiping
 from gridbridge.model.places import NIKITA_CLOCKS
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -39,7 +39,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marks, Ways
+from gridbridge.state.database.marks import Marked, Marks, Ways
 
 _log = logging.getLogger(__name__)
 
@@ -118,17 +118,24 @@ class Nikita:
             n for n, one in campaigns.items() if one.state is CampaignState.CANCELLED
         }
         left, steps = self._epilogues(campaigns), self._steps(campaigns)
+        marks, leaps = self._marks.all(), self._watch.look()
+        unwanted = _unwanted(marks)
         there = [
             one
             for one in released
-            if (slots.get(one.cluster) or (one.cluster in slots and one.campaign in killed))
+            if one.cluster in slots
+            and (
+                slots[one.cluster]
+                or one.campaign in killed
+                or (one.campaign, one.number) in unwanted
+            )
             and (one.campaign, one.number) not in left
         ]
         self._arrays = {(one.campaign, one.number): one for one in there}
-        marks, leaps = self._marks.all(), self._watch.look()
+        found = parts(there, answers, campaigns, marks, leaps, steps)
         return Listed(
             now=self._clock.now(),
-            parts=tuple(parts(there, answers, campaigns, marks, leaps, steps)),
+            parts=tuple(one for one in found if slots[one.cluster] or _is_cancelled(one)),
             allowed={name: self._allowed(name, count) for name, count in slots.items() if count},
             patience=_patience(self._policy),
             to_wide=frozenset(name for name in slots if self._used(name).flood_rate),
@@ -218,6 +225,20 @@ class Nikita:
 
     def _used(self, cluster: str) -> CampaignsAt:
         return self._policy.campaigns.get(cluster, CampaignsAt())
+
+
+def _unwanted(marks: Marked) -> set[tuple[int, int]]:
+    """Return the arrays of which their owners cancelled tasks."""
+    return {
+        array
+        for array, of in marks.items()
+        if any(one.wiped_for is WipedFor.UNWANTED for one in of.values())
+    }
+
+
+def _is_cancelled(part: Part) -> bool:
+    """Say whether tasks are deleted at a cluster though no work can start there."""
+    return part.is_cancelled or part.marked is WipedFor.UNWANTED
 
 
 def _others(places: tuple[range, ...], some: tuple[range, ...]) -> tuple[range, ...]:
