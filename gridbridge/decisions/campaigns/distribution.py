@@ -58,6 +58,7 @@ class Distribution:
         self._left = matching.left
         self._unsent = unsent
         self._used_s = _used_s(seen)
+        self._ahead = _ahead(seen)
 
     def fill(self, turn: tuple[Offer, ...]) -> None:
         """Give the campaigns of a turn the free slots of the clusters that they are offered."""
@@ -119,11 +120,13 @@ class Distribution:
 
     def _share(self, cluster: str, campaigns: list[Campaign]) -> None:
         wishes = [self._wish(one, cluster) for one in campaigns]
-        tasks = shared(self._free(campaigns[0], cluster), wishes, self._used_s)
+        free = self._free(campaigns[0], cluster)
+        tasks = shared(free, wishes, self._used_s, self._ahead)
         for one, wish in zip(campaigns, wishes, strict=True):
             self._give(one, cluster, tasks[one.number])
             used_s = tasks[one.number] * wish.slots * HORIZON_S
             self._used_s[wish.claimant] = self._used_s.get(wish.claimant, 0.0) + used_s
+            self._ahead[wish.claimant] -= tasks[one.number]
 
     def _wish(self, campaign: Campaign, cluster: str) -> Wish:
         unsent = self._unsent.all_of(campaign.number)
@@ -176,3 +179,13 @@ def _used_s(seen: Seen) -> dict[str, float]:
             slots = there.listed * (wish.slots if wish else 1)
             used_s[name] = used_s.get(name, 0.0) + slots * HORIZON_S
     return used_s
+
+
+def _ahead(seen: Seen) -> dict[str, int]:
+    """Return how many tasks of each who shares go before all shares: until they have so many."""
+    claimants = {one.number: claimant(one, seen.sharing) for one in seen.campaigns}
+    ahead = dict.fromkeys(claimants.values(), seen.sharing.first_tasks)
+    for there in seen.there:
+        if there.campaign in claimants:
+            ahead[claimants[there.campaign]] -= there.listed
+    return ahead

@@ -1,7 +1,8 @@
 """How a cluster's free slots are shared among those who want them: max-min over what each has had.
 
-The slot goes to whoever has had the least (CiGri scheduler specification, fairsharing). The first
-tasks of a campaign come before that, so that everybody soon has some results (footnote 4 there).
+The slot goes to whoever has had the least (CiGri scheduler specification, fairsharing). A few first
+tasks of each who shares come before that, so that everybody soon has some results (footnote 4
+there, where they are each campaign's: who splits work into many would pass by the rule).
 """
 
 import math
@@ -16,6 +17,8 @@ from gridbridge.model.campaigns.sharing import Usage
 
 HORIZON_S = 900.0  # a slot that is given counts as used for so long; what is used is counted later
 
+NONE: Mapping[str, int] = {}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
@@ -25,30 +28,57 @@ class Wish:
     claimant: str  # who shares: a user, a project or a group
     tasks: int
     slots: int  # of each task
-    first: int = 0  # of these tasks, so many come before what anybody has had
+    first: int = 0  # of these tasks, so many are among the first of the campaign
 
 
-def shared(free_slots: int, wishes: Sequence[Wish], used_s: Mapping[str, float]) -> dict[int, int]:
+def shared(
+    free_slots: int,
+    wishes: Sequence[Wish],
+    used_s: Mapping[str, float],
+    ahead: Mapping[str, int] = NONE,
+) -> dict[int, int]:
     """Return how many tasks each campaign gets; `used_s` are decayed slot-seconds by claimant.
 
-    Of one claimant's campaigns those that stand first in `wishes` go first. Below 0 slots are free
+    So many tasks of a claimant as `ahead` has go before all shares, if they are among the first of
+    their campaigns; who has had less is served first there, too. Of one claimant's campaigns those
+    that stand first in `wishes` go first, after the first tasks of each. Below 0 slots are free
     where tasks wait for more than there are: nobody gets any then.
     """
-    given, left = _first_tasks(free_slots, wishes)
-    queues = {name: deque[Wish]() for name in (one.claimant for one in wishes)}
-    levels = {name: used_s.get(name, 0.0) for name in queues}
+    given = dict.fromkeys((one.campaign for one in wishes), 0)
+    levels = {one.claimant: used_s.get(one.claimant, 0.0) for one in wishes}
+    firsts = [replace(one, tasks=min(one.first, one.tasks)) for one in wishes]
+    left = _serve(max(0, free_slots), firsts, levels, given, ahead)
+    _serve(left, (*firsts, *wishes), levels, given, dict.fromkeys(levels, left))
+    return given
+
+
+def _serve(
+    left: int,
+    wishes: Iterable[Wish],
+    levels: dict[str, float],
+    given: dict[int, int],
+    most: Mapping[str, int],
+) -> int:
+    """Give slots one by one to whoever has had the least, `most` tasks each; return what is left.
+
+    What each has had, and what campaigns were given, grows by it.
+    """
+    queues = {name: deque[Wish]() for name in levels}
     for one in wishes:
         queues[one.claimant].append(one)
-        levels[one.claimant] += given[one.campaign] * one.slots * HORIZON_S
-    turns = [(level, name) for name, level in levels.items()]
+    served = dict.fromkeys(levels, 0)
+    turns = [(level, name) for name, level in levels.items() if most.get(name, 0) > 0]
     heapify(turns)
     while turns:
-        level, claimant = heappop(turns)
-        if wish := _next(queues[claimant], given, left):
+        level, name = heappop(turns)
+        if wish := _next(queues[name], given, left):
             given[wish.campaign] += 1
             left -= wish.slots
-            heappush(turns, (level + wish.slots * HORIZON_S, claimant))
-    return given
+            served[name] += 1
+            levels[name] = level + wish.slots * HORIZON_S
+            if served[name] < most[name]:
+                heappush(turns, (levels[name], name))
+    return left
 
 
 def decayed(usage: Usage, now: datetime, half_life_s: float) -> Usage:
@@ -73,16 +103,6 @@ def used(usage: Usage, ended: Iterable[Attempt], slots: int) -> Usage:
         success_s=usage.success_s + sum(one.wallclock_s or 0 for one in good),
         successes=usage.successes + len(good),
     )
-
-
-def _first_tasks(free_slots: int, wishes: Sequence[Wish]) -> tuple[dict[int, int], int]:
-    """Give what comes before all shares; return it, and the slots that are left."""
-    given: dict[int, int] = {}
-    left = max(0, free_slots)
-    for one in wishes:
-        given[one.campaign] = tasks = min(one.first, one.tasks, left // one.slots)
-        left -= tasks * one.slots
-    return given, left
 
 
 def _next(queue: deque[Wish], given: Mapping[int, int], left: int) -> Wish | None:

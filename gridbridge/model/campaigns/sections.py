@@ -67,7 +67,7 @@ class Metascheduler:
         24.0, "what somebody has used counts half after so long", "h", 0.1, 8760
     )
     first_tasks: int = setting(
-        5, "so many tasks of each campaign come before all shares", "tasks", 0, 1000
+        5, "so many tasks of each who shares come before all shares", "tasks", 0, 1000
     )
     priorities: str = setting("", "whose campaigns go first, the highest number", form=PRIORITIES)
 

@@ -34,6 +34,6 @@ class Sharing:
     priorities: str = ""  # USER=NUMBER and @GROUP=NUMBER, with blanks between
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of owners, primary first
     by: ShareBy = ShareBy.NONE
-    first_tasks: int = 0  # of a campaign, which come before all shares
+    first_tasks: int = 0  # of who shares, which come before all shares
     used_s: Mapping[str, float] = field(default_factory=dict)  # by who shares, decayed
     mean_s: Mapping[int, Mapping[str, float]] = field(default_factory=dict)  # campaign, cluster

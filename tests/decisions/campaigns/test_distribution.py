@@ -227,6 +227,31 @@ def test_free_slots_are_shared_by_what_each_has_had(
 
 
 @pytest.mark.parametrize(
+    ("listed", "expected"),
+    [(0, {1: 5, 20: 59}), (3, {1: 2, 20: 62}), (5, {20: 64})],
+    ids=["bob has none there", "some", "as many"],
+)
+def test_who_splits_work_into_many_campaigns_gets_no_more(
+    listed: int, expected: dict[int, int]
+) -> None:
+    """All of them are a few first tasks; these are bob's, not each campaign's."""
+    bobs = tuple(
+        replace(campaign(number, {"beta": at()}), owner="bob", tasks=5) for number in range(1, 20)
+    )
+    seen = Seen(
+        campaigns=(*bobs, campaign(20, {"beta": at()})),
+        waiting={one.number: 5 for one in bobs} | {20: 100},
+        arrays=(),
+        max_tasks=100,
+        room=room(beta=64),
+        there=(There(campaign=19, cluster="beta", waiting=0, listed=listed),),
+        sharing=Sharing(by=ShareBy.USER, first_tasks=5, used_s={"bob": 1e9}),
+    )
+
+    assert {one.campaign: one.tasks for one in sends(seen)} == expected
+
+
+@pytest.mark.parametrize(
     ("fastest", "expected"),
     [("gamma", {(1, "gamma"): 2, (2, "gamma"): 2}), ("beta", {(1, "beta"): 2, (2, "beta"): 2})],
 )

@@ -53,7 +53,22 @@ def test_two_campaigns_of_one_claimant_count_as_one_first_come_first_served() ->
 def test_first_tasks_come_before_what_anybody_has_had() -> None:
     wishes = [wish(1, "alice", 50), wish(2, "bob", 50, first=2)]
 
-    assert shared(4, wishes, {"bob": 99 * HORIZON_S}) == {1: 2, 2: 2}
+    assert shared(4, wishes, {"bob": 99 * HORIZON_S}, {"bob": 9}) == {1: 2, 2: 2}
+    assert shared(4, wishes, {"bob": 99 * HORIZON_S}, {"bob": 1}) == {1: 3, 2: 1}
+    assert shared(4, wishes, {"bob": 99 * HORIZON_S}) == {1: 4, 2: 0}
+
+
+def test_of_those_who_have_first_tasks_who_has_had_less_is_served_first() -> None:
+    wishes = [wish(1, "alice", 9, first=5), wish(2, "bob", 9, first=5)]
+
+    assert shared(3, wishes, {"alice": 9e9}, {"alice": 5, "bob": 2}) == {1: 1, 2: 2}
+
+
+def test_the_first_tasks_of_each_campaign_go_before_the_rest_of_older_ones() -> None:
+    """By what its owner gets by the share."""
+    wishes = [wish(1, "alice", 50), wish(2, "alice", 50, first=2), wish(3, "bob", 50)]
+
+    assert shared(8, wishes, {}) == {1: 2, 2: 2, 3: 4}
 
 
 def test_wide_tasks_count_with_all_of_their_slots() -> None:
@@ -80,7 +95,7 @@ def test_no_slot_is_given_twice_and_none_is_left_that_fits(
     free: int, asked: list[tuple[str, int, int, int]]
 ) -> None:
     wishes = [wish(place, *one) for place, one in enumerate(asked)]
-    found = shared(free, wishes, {"a": 100.0})
+    found = shared(free, wishes, {"a": 100.0}, {"a": 2, "b": 5, "c": -1})
     left = max(0, free) - sum(found[one.campaign] * one.slots for one in wishes)
 
     assert left >= 0
