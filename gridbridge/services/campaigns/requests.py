@@ -45,6 +45,7 @@ TRUSTING = {
 }
 GIVEN_UP = (Code.DROPPED, Code.DISPUTED)  # nobody knows what became of those tasks
 ROOT = 0
+AT_ONCE = 200  # campaigns or events: a sixth of a second, for which others wait
 
 _log = logging.getLogger(__name__)
 
@@ -97,11 +98,11 @@ class Requests:
         self._rulers = (ROOT, os.geteuid())  # a site of embedded clusters is its one person's
 
     def do(self, asked: Asked) -> Mapping[int, Answer]:
-        """Do what is asked about each campaign or event; all of it or nothing is kept.
+        """Do what is asked about each campaign or event, some by one change of the state file.
 
-        Campaigns are purged one by one: their files can't be brought back, and it takes long. Tasks
-        are tried again in portions; what was not done when we were killed is done when it comes up
-        once more.
+        Others write it meanwhile. Campaigns are purged one by one: their files can't be brought
+        back, and it takes long. Tasks are tried again in portions; what was not done when we were
+        killed is done when it comes up once more.
         """
         act = self._do_event if asked.verb in OF_EVENTS else self._do_campaign
         if asked.uid == ROOT:
@@ -110,8 +111,11 @@ class Requests:
         if asked.verb is Verb.RESUBMIT and not self._begin_again(asked):
             return dict.fromkeys(asked.numbers, Answer.NOT_TAKEN_UP)
         is_whole = asked.verb not in (Verb.PURGE, Verb.RESUBMIT)
-        with self._database.transaction() if is_whole else nullcontext():
-            done = {number: self._in_turn(act, asked, number) for number in asked.numbers}
+        done: dict[int, Answer] = {}
+        for begin in range(0, len(asked.numbers), AT_ONCE):
+            some = asked.numbers[begin : begin + AT_ONCE]
+            with self._database.transaction() if is_whole else nullcontext():
+                done |= {number: self._in_turn(act, asked, number) for number in some}
         if asked.verb is Verb.RESUBMIT:
             self._note_again(asked.token, [one for one in done if done[one] is Answer.DONE])
         return done

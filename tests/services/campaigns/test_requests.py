@@ -452,3 +452,31 @@ def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
     left = Answer.NOT_ENDED
     assert done == {1: left, 2: left, 3: Answer.DONE, 4: left, 5: left, 6: Answer.UNKNOWN}
     assert len(signs) == 6
+
+
+def test_a_request_about_many_lets_others_write_the_state_file_between_some_of_them(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was not done when the runner was killed is done when the request comes up again."""
+    first = site.campaigns.find(1)
+    assert first
+    for number in range(2, 6):
+        site.campaigns.add(replace(first, number=number), f"token{number}")
+    asked = Asked(token="t", uid=ALICE, verb=Verb.PAUSE, numbers=(1, 2, 3, 4, 5))
+    pause = Campaigns.is_now
+
+    def killed(campaigns: Campaigns, number: int, state: CampaignState) -> None:
+        pause(campaigns, number, state)
+        if number == 4:
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(requests, "AT_ONCE", 2)
+    monkeypatch.setattr(Campaigns, "is_now", killed)
+    with pytest.raises(ZeroDivisionError):
+        site.requests.do(asked)
+    monkeypatch.setattr(Campaigns, "is_now", pause)
+    left = [one.number for one in site.campaigns.all() if one.state is not CampaignState.PAUSED]
+
+    assert left == [3, 4, 5]
+    assert site.requests.do(asked) == dict.fromkeys(range(1, 6), Answer.DONE)
+    assert {one.state for one in site.campaigns.all()} == {CampaignState.PAUSED}
