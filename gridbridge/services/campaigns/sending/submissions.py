@@ -7,7 +7,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Sent
 from gridbridge.model.campaigns.plan import KeptOff, Send
 from gridbridge.services.campaigns.array_commands import ArrayCommands
-from gridbridge.services.campaigns.sending.turns import Turns
+from gridbridge.services.campaigns.sending.turns import ANSWERS, Turns
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.campaigns import Campaigns
 
@@ -83,7 +83,7 @@ class Submissions:
 
 
 def _has_failed(sent: Iterable[Sent]) -> bool:
-    return any(one.error for one in sent)
+    return any(one.error and not isinstance(one.error, ANSWERS) for one in sent)
 
 
 def _parts(send: Send, most: int) -> Iterator[Send]:

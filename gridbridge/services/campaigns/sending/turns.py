@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from gridbridge.errors import GridbridgeError
+from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignEnded, CampaignRefused
+from gridbridge.errors import AlreadySubmitted, GridbridgeError
 from gridbridge.model.campaigns.campaign import Array
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.shell.clock import Clock
@@ -18,6 +19,8 @@ HANGS_S = (
     5.0  # a call that takes so long and fails may hang; the usual one takes less than a second
 )
 TURN_S = 60.0  # of a cycle, for one person at one cluster; as long as the longest call
+
+ANSWERS = (AlreadySubmitted, ArrayRefused, CampaignEnded, CampaignRefused)  # nothing hung
 
 T = TypeVar("T")
 Pair = tuple[int, str]  # a person and a cluster
@@ -65,6 +68,9 @@ class Turns:
         try:
             done = act()
             is_bad = has_failed(done)
+        except ANSWERS:
+            is_bad = False
+            raise
         finally:
             self._note(pair, self._clock.steady_s() - began_s, is_bad=is_bad)
         return done

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.apply.campaigns.arrays import ArrayRefused
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Campaign, Noted, Sent
 from gridbridge.model.campaigns.campaign import CampaignState as State
@@ -33,6 +34,7 @@ class Grid:
         self.passed_s = 0.0
         self.took_s: dict[tuple[int, str], float] = {}
         self.is_failing = True
+        self.fails_by: type[GridbridgeError] = GridbridgeError
         self.told: list[tuple[int, str]] = []
 
     def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[Sent, ...]:
@@ -75,7 +77,7 @@ class Grid:
         self.told.append(pair)
         self.passed_s += self.took_s.get(pair, 0.1)
         if pair in self.took_s and self.is_failing:
-            raise GridbridgeError("not done within 45 s")
+            raise self.fails_by("not done within 45 s")
 
 
 @pytest.fixture(name="grid")
@@ -187,3 +189,15 @@ def test_what_is_slow_and_succeeds_has_a_minute_of_a_cycle(
     assert CampaignEvents(campaigns.database).open() == ()
     do(Plan(resumed=tuple(left)))
     assert grid.calls() == [(3, "gamma"), (4, "gamma")]
+
+
+def test_what_its_cluster_refuses_has_not_hung(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """However slow that cluster is: the owner's other campaigns are sent."""
+    grid.took_s = {(1, "gamma"): 9.0}
+    grid.fails_by = ArrayRefused
+
+    do(Plan(sends=tuple(Send(campaign=n, cluster="gamma", tasks=1) for n in (1, 2))))
+
+    assert grid.calls() == [(1, "gamma"), (2, "gamma")]
