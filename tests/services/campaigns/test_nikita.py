@@ -526,6 +526,45 @@ def test_a_move_goes_on_that_was_killed_after_the_hold(
     assert cell.deleted == [(1, (range(1, 3),))]
 
 
+@pytest.mark.parametrize("fact", [QueueFact.DISABLED, QueueFact.UNREACHABLE])
+def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(
+    nikita: Nikita, array: Array, cell: Cell, now: list[datetime], fact: str
+) -> None:
+    """It is what a drain is for; what else is there is left alone, for however long."""
+    marks = Marks(nikita.database)
+    marks.put(moved(range(1, 4)))
+    later(now, 9999)
+    rows = row(range(1, 3)), row(range(3, 4), RUNNING, since=NOON), row(range(4, 6))
+
+    plan = cycle(nikita, array, beta(*rows, state=QueueState([fact])))
+
+    assert (plan.wipes, cell.deleted) == ((), [(1, (range(1, 3),))])
+    assert marks.all()[1, 1] == dict.fromkeys((1, 2), Mark(wiped_for=WipedFor.LEFT))
+
+
+def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(
+    nikita: Nikita, array: Array, cell: Cell
+) -> None:
+    """As those of a campaign that its owner cancelled."""
+    Marks(nikita.database).cancel(1, 1)
+
+    cycle(nikita, array, beta(row(range(1, 6)), state=QueueState([QueueFact.DISABLED])))
+
+    assert cell.deleted == [(1, (range(2, 3),))]
+
+
+def test_a_task_that_was_put_back_is_moved_as_any_that_waits(
+    nikita: Nikita, array: Array, cell: Cell
+) -> None:
+    """It may have been put back after it was marked; one that is not marked is left alone."""
+    Marks(nikita.database).put(moved(range(1, 3)))
+    put_back = JobState([Fact.WAITING, Fact.RESTARTED])
+
+    cycle(nikita, array, beta(row(range(1, 6), put_back)))
+
+    assert cell.deleted == [(1, (range(1, 3),))]
+
+
 def test_a_held_task_that_its_owner_cancelled_is_deleted(
     nikita: Nikita, array: Array, cell: Cell
 ) -> None:

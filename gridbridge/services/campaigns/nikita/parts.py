@@ -11,7 +11,7 @@ from gridbridge.model.campaigns.wiping import OF_MOVES, Leap, Mark, Part, WipedF
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.state.database.marks import Marked
 
-THOUGH_HELD = (*OF_MOVES, WipedFor.UNWANTED)  # a hold of ours, or of who cancelled them
+TO_GO = (*OF_MOVES, WipedFor.UNWANTED)  # whatever keeps them from starting: holds may be ours
 
 
 def parts(
@@ -38,9 +38,9 @@ def parts(
                 continue
             if since := _since(array, row, campaign):
                 yield from _split(array, campaign, row, moved(since, every), of_array)
-            elif row.state.is_waiting and row.state.is_held and of_array:
+            elif of_array and (row.state.is_put_back or _is_held(row)):
                 split = _split(array, campaign, row, array.intended_at, of_array)
-                yield from (part for part in split if part.marked in THOUGH_HELD)
+                yield from (part for part in split if part.marked in TO_GO)
 
 
 def _since(array: Array, row: JobStatus, campaign: Campaign) -> datetime | None:
@@ -58,6 +58,10 @@ def _since(array: Array, row: JobStatus, campaign: Campaign) -> datetime | None:
     if row.state.is_running and row.since:
         return max(row.since, array.intended_at)
     return None
+
+
+def _is_held(row: JobStatus) -> bool:
+    return row.state.is_waiting and row.state.is_held
 
 
 def _split(

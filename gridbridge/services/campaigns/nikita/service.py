@@ -1,8 +1,8 @@
 """Nikita: deletes tasks that flood a cluster or are stuck there, as their owners.
 
 It only marks and deletes. That such a task has ended, and is sent again, is the runner's to see:
-where two resubmit, a task runs twice (CiGri, 2014). A cluster that does not answer, or where no
-work can start, is left alone; but there too what its owner cancelled is deleted.
+where two resubmit, a task runs twice (CiGri, 2014). A cluster that does not answer is left alone,
+and one where no work can start but for what is cancelled or moved.
 """
 
 import logging
@@ -22,7 +22,14 @@ from gridbridge.model.campaigns.making_way.contest import Contest, Way
 from gridbridge.model.campaigns.numbers import ranges_of
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.steps import EPILOGUE
-from gridbridge.model.campaigns.wiping import Listed, Part, Patience, Wipe, WipedFor, Wiping
+from gridbridge.model.campaigns.wiping import (
+    Listed,
+    Part,
+    Patience,
+    Wipe,
+    WipedFor,
+    Wiping,
+)
 from gridbridge.model.places import NIKITA_CLOCKS
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -30,7 +37,7 @@ from gridbridge.services.campaigns.asking import Asking
 from gridbridge.services.campaigns.nikita import journalled
 from gridbridge.services.campaigns.nikita.cancelling import Cancelling
 from gridbridge.services.campaigns.nikita.crowds import Crowds
-from gridbridge.services.campaigns.nikita.parts import parts
+from gridbridge.services.campaigns.nikita.parts import TO_GO, parts
 from gridbridge.services.campaigns.nikita.watch import Watch
 from gridbridge.services.campaigns.occupancy import max_slots
 from gridbridge.services.campaigns.sending.turns import NotAsked, Turns
@@ -111,7 +118,10 @@ class Nikita:
         return self.listed(released, self._answers)
 
     def listed(self, released: list[Array], answers: dict[str, ClusterSnapshot]) -> Listed:
-        """Return what the answers of clusters tell where work can start."""
+        """Return what the answers of clusters tell where work can start.
+
+        Where none can, cancelled and moved tasks alone count: they wait for nothing there.
+        """
         slots = {name: max_slots(seen) for name, seen in answers.items()}
         campaigns = {one.number: one for one in self._campaigns.unfinished()}
         self._cancelled = killed = {
@@ -119,23 +129,19 @@ class Nikita:
         }
         left, steps = self._epilogues(campaigns), self._steps(campaigns)
         marks, leaps = self._marks.all(), self._watch.look()
-        unwanted = _unwanted(marks)
+        going = _with_some_to_go(marks)
         there = [
             one
             for one in released
             if one.cluster in slots
-            and (
-                slots[one.cluster]
-                or one.campaign in killed
-                or (one.campaign, one.number) in unwanted
-            )
-            and (one.campaign, one.number) not in left
+            and (slots[one.cluster] or one.campaign in killed or _key(one) in going)
+            and _key(one) not in left
         ]
-        self._arrays = {(one.campaign, one.number): one for one in there}
-        found = parts(there, answers, campaigns, marks, leaps, steps)
+        self._arrays = {_key(one): one for one in there}
+        every = parts(there, answers, campaigns, marks, leaps, steps)
         return Listed(
             now=self._clock.now(),
-            parts=tuple(one for one in found if slots[one.cluster] or _is_cancelled(one)),
+            parts=tuple(one for one in every if slots[one.cluster] or _is_to_go(one)),
             allowed={name: self._allowed(name, count) for name, count in slots.items() if count},
             patience=_patience(self._policy),
             to_wide=frozenset(name for name in slots if self._used(name).flood_rate),
@@ -227,18 +233,21 @@ class Nikita:
         return self._policy.campaigns.get(cluster, CampaignsAt())
 
 
-def _unwanted(marks: Marked) -> set[tuple[int, int]]:
-    """Return the arrays of which their owners cancelled tasks."""
+def _key(array: Array) -> tuple[int, int]:
+    return array.campaign, array.number
+
+
+def _with_some_to_go(marks: Marked) -> set[tuple[int, int]]:
+    """Return the arrays of which some tasks are not to stay where they are."""
     return {
-        array
-        for array, of in marks.items()
-        if any(one.wiped_for is WipedFor.UNWANTED for one in of.values())
+        key
+        for key, of_array in marks.items()
+        if any(mark.wiped_for in TO_GO for mark in of_array.values())
     }
 
 
-def _is_cancelled(part: Part) -> bool:
-    """Say whether tasks are deleted at a cluster though no work can start there."""
-    return part.is_cancelled or part.marked is WipedFor.UNWANTED
+def _is_to_go(part: Part) -> bool:
+    return part.is_cancelled or part.marked in TO_GO
 
 
 def _others(places: tuple[range, ...], some: tuple[range, ...]) -> tuple[range, ...]:
