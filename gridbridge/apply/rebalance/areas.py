@@ -71,6 +71,15 @@ used=0
 [ "$4" = no ] || [ "$own" = "$place/" ] || used=$(du -s -B1 -- "$own" | cut -f1) || exit
 echo "$(stat -f -c '%S %b %a' -- "$own") $used $writable"
 """
+OF_IT = f"""of_it() {{ find . -type f ! -path ./{REPLICA_MARK} "$@"; }}
+of_it -printf '%s\\n' | awk '{{ n += $1 }} END {{ printf "%.0f\\n", n }}'
+"""
+BEGUN = f"""{OWN}
+own=$own/.$4.part
+is_own || {{ echo 0; exit; }}
+cd -- "$own" || exit
+{OF_IT}
+"""
 MEASURE_ALL = f"""place=$1
 {folder.JUDGE}
 case ,$(findmnt -n -o OPTIONS -T "$place/"), in
@@ -90,8 +99,7 @@ own=$own/$4
 {IS_OURS}
 cd -- "$own" || exit
 [ -z "$(find . ! -type f ! -type d -print | head -c 1)" ] || exit {STRANGE}
-of_it() {{ find . -type f ! -path ./{REPLICA_MARK} "$@"; }}
-of_it -printf '%s\\n' | awk '{{ n += $1 }} END {{ printf "%.0f\\n", n }}'
+{OF_IT}
 of_it -print0 | xargs -0 -r sha256sum -z --
 """
 PREPARE = f"""umask 077
@@ -191,6 +199,17 @@ def measure(area: Area) -> Measured:
     Whatever is wrong is told in the answer.
     """
     return _measured(area, MEASURE, "yes" if area.max_bytes else "no")
+
+
+def measure_begun(area: Area, name: str) -> Measured:
+    """Look as well how much there is of a copy of a dataset that was begun there."""
+    found = measure(area)
+    if found.fault:
+        return found
+    try:
+        return replace(found, begun_bytes=int(_ask(area, BEGUN, (name,), LEAST_HASH_S)))
+    except (StorageUnusable, ValueError) as error:
+        return replace(found, fault=str(error))
 
 
 def measure_all(area: Area) -> Measured:

@@ -17,8 +17,9 @@ def next_target(
 ) -> tuple[str, tuple[Refused, ...]]:
     """Return the area for the next replica, empty for none, and why not the others.
 
-    First an area whose replica is not whole: it is repaired; then a cluster that has no whole
-    replica; then the most free; then the first by name. `barred` says of areas why not they.
+    First an area in which a copy was begun: it goes on; then one whose replica is not whole: it is
+    repaired; then a cluster that has no whole replica; then the most free; then the first by name.
+    `barred` says of areas why not they.
     """
     reasons = {
         one.storage: barred.get(one.storage) or why_not(dataset, one, rules) for one in areas
@@ -30,24 +31,31 @@ def next_target(
     return best.storage if best else "", refused
 
 
-def _order(dataset: Dataset, one: Measured, held: Collection[str]) -> tuple[bool, bool, int, str]:
-    is_new = one.storage not in dataset.storages
-    return is_new, one.cluster in held, -one.free_bytes, one.storage
+def _order(
+    dataset: Dataset, one: Measured, held: Collection[str]
+) -> tuple[bool, bool, bool, int, str]:
+    is_unbegun, is_new = one.storage not in dataset.begun, one.storage not in dataset.storages
+    return is_unbegun, is_new, one.cluster in held, -one.free_bytes, one.storage
 
 
 def why_not(dataset: Dataset, one: Measured, rules: Rebalance) -> str:
-    """Say why an area can't take a replica, nothing when it can."""
+    """Say why an area can't take a replica, nothing when it can.
+
+    Of a copy that was begun there only the rest is to come.
+    """
     most = int(one.free_bytes * rules.disk_share)
+    rest = max(0, dataset.size_bytes - one.begun_bytes)
     if one.storage in dataset.whole:
         return "it has a whole replica"
     if one.fault:
         return one.fault
     if one.is_read_only:
         return "it is read-only"
-    if one.free_bytes <= rules.min_free_bytes:
+    if one.free_bytes + one.begun_bytes <= rules.min_free_bytes:
         free, least = bytes_text(one.free_bytes), bytes_text(rules.min_free_bytes)
         return f"{free} are free, and it takes more than {least} (min_free_bytes of [rebalance])"
-    if dataset.size_bytes > most:
-        size = bytes_text(dataset.size_bytes)
-        return f"{size} are more than the {bytes_text(most)} that one copy may take there"
+    if rest > most:
+        return (
+            f"{bytes_text(rest)} are more than the {bytes_text(most)} that one copy may take there"
+        )
     return ""

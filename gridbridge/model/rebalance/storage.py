@@ -31,5 +31,6 @@ class Measured:
     cluster: str
     size_bytes: int = 0
     free_bytes: int = 0  # for us, within max_bytes
+    begun_bytes: int = 0  # of the copy that was begun there of the dataset in question
     is_read_only: bool = False
     fault: str = ""  # why it can't be used; empty when it can

@@ -26,6 +26,7 @@ from gridbridge.model.rebalance.datasets import (
     sums_text,
 )
 from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.storage import Measured
 from gridbridge.model.report import count
 from gridbridge.state.rebalance.datasets import Records
 
@@ -168,7 +169,7 @@ class Datasets:
     ) -> Outcome:
         """Make replicas until there are as many as wished, but none in the area that is left."""
         barred = {leaving: "it is being drained"} if leaving else {}
-        measured = _at_once(areas.measure, self._areas.values())
+        measured = _at_once(lambda one: _measured(dataset, one), self._areas.values())
         failed: dict[str, str] = {}
         while len(set(dataset.whole) - {leaving}) < dataset.wished:
             target, refused = next_target(dataset, measured, self._rules, barred | failed)
@@ -182,7 +183,7 @@ class Datasets:
         return Outcome(dataset=self._swept(dataset, is_met=True), refused=reasons, is_done=True)
 
     def _to(self, dataset: Dataset, sums: Sums, to: str) -> Outcome:
-        measured = [areas.measure(self._areas[to])]
+        measured = [_measured(dataset, self._areas[to])]
         target, refused = next_target(dataset, measured, self._rules, {})
         is_done = to in dataset.whole
         if target:
@@ -225,7 +226,7 @@ class Datasets:
         return dataset
 
     def _is_short(self, dataset: Dataset, area: Area) -> bool:
-        measured = areas.measure(area)
+        measured = _measured(dataset, area)
         return not measured.fault and bool(why_not(dataset, measured, self._rules))
 
     def _source(self, dataset: Dataset, sums: Sums) -> Place:
@@ -321,6 +322,12 @@ class Datasets:
         if storage not in dataset.touched:
             held = _any(dataset.storages) if dataset.storages else "there is no replica"
             raise GridbridgeError(f"{storage}: no replica of {dataset.name} there; {held}")
+
+
+def _measured(dataset: Dataset, area: Area) -> Measured:
+    """Measure an area for a dataset: what came of a copy that was begun there has not to come."""
+    is_begun = area.name in dataset.begun
+    return areas.measure_begun(area, dataset.name) if is_begun else areas.measure(area)
 
 
 def _at_once(look: Callable[[Asked], Seen], what: Iterable[Asked]) -> list[Seen]:

@@ -49,6 +49,35 @@ def test_a_replica_that_is_not_whole_is_repaired_before_another_is_made() -> Non
     assert "a" == target(DATASET.holding(replica("a", is_whole=False)), A, B, A2)
 
 
+def test_a_copy_that_was_begun_goes_on_before_another_is_begun() -> None:
+    """Also before one that is not whole is repaired, and where less is free: it took that."""
+    begun = DATASET.beginning("a").holding(replica("a2")).holding(replica("b", is_whole=False))
+
+    assert "a" == target(begun, A, B, A2)
+
+
+@pytest.mark.parametrize(
+    ("free", "begun", "why"),
+    [
+        (60, 40, ""),
+        (28, 40, ""),
+        (24, 40, "20.0 GB are more than the 18.0 GB that one copy may take there"),
+        (19, 61, ""),  # there were 80 GB when it was begun
+        (12, 8, "12.0 GB are free, and it takes more than 20.0 GB"),
+        (5, 90, ""),
+    ],
+)
+def test_only_the_rest_of_a_copy_that_was_begun_has_to_fit(free: int, begun: int, why: str) -> None:
+    """What came of it counts as free: as little may be left as if it had come at once."""
+    dataset = replace(DATASET, size_bytes=60 * GB).beginning("a")
+    area = replace(A, free_bytes=free * GB, begun_bytes=begun * GB)
+
+    found, refused = next_target(dataset, (area,), RULES, {})
+
+    assert ("" if why else "a") == found
+    assert ([why] if why else []) == [one.reason[: len(why)] for one in refused]
+
+
 @pytest.mark.parametrize(
     ("area", "why"),
     [

@@ -20,7 +20,7 @@ from gridbridge.model.rebalance.storage import Measured
 from gridbridge.services.rebalance import datasets
 from gridbridge.services.rebalance.datasets import Outcome
 from gridbridge.shell.rsync import Pace
-from tests.services.rebalance.areas import NAMES, Site
+from tests.services.rebalance.areas import NAMES, Carrier, Site
 
 
 class Killed(BaseException):
@@ -340,6 +340,28 @@ def test_it_stays_where_the_next_copy_goes_on_and_goes_with_the_dataset(site: Si
     assert [".reads.part"] == entries(site, "beta-disk")
     assert site.datasets.drop("reads").is_done
     assert [] == entries(site, "beta-disk")
+
+
+def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though all of it would not fit any more, and another area has more room."""
+    failing(site, "beta-disk")
+    site.datasets.add("reads", site.tree(), 1, is_later=True)
+    site.datasets.replicate("reads", "beta-disk")
+    free = {"beta-disk": 8}  # of nine bytes three have come
+
+    def measured(area: areas.Area) -> Measured:
+        return Measured(
+            storage=area.name, cluster=area.cluster, free_bytes=free.get(area.name, 10**9)
+        )
+
+    monkeypatch.setattr(datasets.areas, "measure", measured)
+    site.carrier = Carrier()
+    done = site.datasets.replicate("reads")
+
+    assert {"beta-disk"} == set(done.dataset.whole)
+    assert 2 == len(site.carrier.carried)
 
 
 def test_what_a_killed_copy_left_without_room_for_the_rest_goes_as_well(
