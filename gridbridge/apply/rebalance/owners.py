@@ -19,7 +19,7 @@ from gridbridge.state.rebalance.kept import Let
 
 AT_ONCE = 50  # datasets of a person
 OWNERS_AT_ONCE = 8  # that are asked
-LONG_S = 21660.0  # more than gridbridge-as-user gives a copy
+LONG_S = 86460.0  # more than gridbridge-as-user gives a copy
 ANSWER_BYTES = 16 << 20
 MOST_BYTES, MOST_REPLICAS = 10**18, 100
 DONE, NOT_DONE = 0, 1

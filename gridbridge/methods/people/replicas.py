@@ -21,7 +21,7 @@ from gridbridge.shell import files
 MAX_BYTES = 1024
 AREAS = {"look": (0, 0), "verify": (0, 0), "copy": (1, 2), "drop": (1, 1)}
 MOST_LOOKED_AT = 50  # files of one person
-LONG_S = 21600.0  # of carrying and reading; what was carried is not carried again
+LONG_S = 86400.0  # of carrying and reading; what was carried is not carried again
 PROGRAM = ("-I", "-m", "gridbridge.services.tools.datasets.owned")
 NAME_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.+-"
 MOST_LETTERS = 100

@@ -232,12 +232,14 @@ class Datasets:
     def _source(self, dataset: Dataset, sums: Sums) -> Place:
         """Return where to copy from: a whole replica that is seen here, the original, any other."""
         whole = [self._areas[name] for name in dataset.whole if name in self._areas]
-        for area in sorted(whole, key=lambda one: one.login is not None):
-            if area.login is None or not originals.is_at(dataset.path, sums):
-                return Place(login=area.login, folder=area.replica(dataset.name))
-        if not originals.is_at(dataset.path, sums):
+        best = min(whole, key=lambda one: one.login is not None, default=None)
+        is_here = best is not None and best.login is None
+        if not is_here and originals.is_at(dataset.path, sums):  # all of it is read for that
+            top = originals.top_of(dataset.path, is_tree=dataset.is_tree)
+            return Place(login=None, folder=top)
+        if best is None:
             raise StorageUnusable(f"no replica is whole, and {dataset.path} is not what was added")
-        return Place(login=None, folder=originals.top_of(dataset.path, is_tree=dataset.is_tree))
+        return Place(login=best.login, folder=best.replica(dataset.name))
 
     def _looked(self, dataset: Dataset, sums: Sums) -> Dataset:
         """Read every replica, and note what was found."""

@@ -33,7 +33,7 @@ from gridbridge.state.database.rebalance.notes import Rebalanced
 from gridbridge.state.rebalance import kept as letters
 
 KEPT = timedelta(days=30)  # what was carried
-LONGEST = timedelta(days=1)  # no act takes longer
+LONGEST = timedelta(days=2)  # an act takes a day at most, and may follow another
 BEGINS_S = 3600.0  # after so long a round begins nothing more: it ends, and the next one looks
 WHERE = "the storage areas"
 QUIESCED = "nothing is carried until `gridbridge rebalance quiesce --off`"

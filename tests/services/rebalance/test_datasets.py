@@ -16,6 +16,8 @@ from gridbridge.apply.rebalance import areas
 from gridbridge.apply.rebalance.areas import AREA_MARK
 from gridbridge.errors import GridbridgeError, StorageAway
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
+from gridbridge.model.route import Login
+from gridbridge.services.rebalance import datasets
 from gridbridge.services.rebalance.datasets import Outcome
 from gridbridge.state.rebalance import datasets as recorded
 from tests.services.rebalance.areas import DIED, NAMES, Site
@@ -123,6 +125,40 @@ def test_an_original_that_changes_meanwhile_makes_no_replica(site: Site) -> None
 
     assert (False, set()) == (done.is_done, whole(done))
     assert f"no replica is whole, and {tree} is not what was added" in reasons(done).values()
+
+
+@pytest.mark.parametrize(
+    ("logins", "is_there", "source", "times"),
+    [
+        ("", True, "original", 1),
+        ("alpha-disk beta-disk gamma-disk", True, "original", 1),
+        ("alpha-disk beta-disk gamma-disk", False, "alpha-disk", 1),
+        ("alpha-disk gamma-disk", True, "beta-disk", 0),
+    ],
+    ids=["no replica", "by ssh, good original", "by ssh, bad original", "one is here"],
+)
+def test_the_original_is_read_once_at_most(
+    site: Site,
+    monkeypatch: pytest.MonkeyPatch,
+    logins: str,
+    is_there: bool,
+    source: str,
+    times: int,
+) -> None:
+    """A whole replica that is seen here comes first, and then the original before any by ssh."""
+    asked: list[str] = []
+    monkeypatch.setattr(
+        datasets.originals, "is_at", lambda path, _: bool(asked.append(path)) or is_there
+    )
+    done = site.datasets.add("reads", site.tree(), len(NAMES)).dataset
+    for name in logins.split():
+        login = Login(host=name, user="me")
+        site.areas[name] = replace(site.areas[name], login=login)
+
+    found = site.datasets._source(done if logins else replace(done, replicas=()), {})
+
+    wanted = done.path if source == "original" else site.areas[source].replica("reads")
+    assert (wanted, times) == (found.folder, len(asked))
 
 
 @pytest.mark.parametrize(

@@ -457,7 +457,7 @@ def test_replicas_are_read_after_what_is_to_be_done_and_hold_up_nothing(desk: De
         if words[0] in ("copy", "verify"):
             asked.append(f"{words[0]} {words[1].rpartition('.')[2]}")
         if words[0] == "verify":
-            raise GridbridgeError("not done within 21600.0 s")
+            raise GridbridgeError("not done within 86400.0 s")
 
     desk.before = hang
     for _ in range(3):

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +11,10 @@ import pytest
 from gridbridge.apply import as_user
 from gridbridge.apply.rebalance import owners
 from gridbridge.errors import CommandFailed
+from gridbridge.methods.people import replicas
+from gridbridge.model.rebalance import rounds
 from gridbridge.model.rebalance.datasets import Dataset, Replica
+from gridbridge.services.rebalance import keeping
 from gridbridge.shell.runner import Completed
 from gridbridge.state.rebalance.datasets import encode
 from gridbridge.state.rebalance.kept import Let
@@ -161,3 +164,11 @@ def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -
 
     assert sorted(asked) == ["u.1/data.x000", "u.2/data.x000", "u.2/data.x050", "u.2/data.x100"]
     assert [one.name for one in found] == [f"p2/x{number:03}" for number in range(120)]
+
+
+def test_an_act_has_a_day_and_who_waits_for_it_waits_longer() -> None:
+    """Two terabytes are read in six hours once, and for a copy several times."""
+    assert 86400 == replicas.LONG_S < owners.LONG_S
+    begun = timedelta(seconds=keeping.BEGINS_S)
+    assert begun + timedelta(seconds=owners.LONG_S) < rounds.LONGEST[rounds.Round.DATASETS]
+    assert begun + timedelta(seconds=owners.LONG_S) < keeping.LONGEST

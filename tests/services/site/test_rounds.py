@@ -31,9 +31,9 @@ def test_a_site_without_rounds_is_told_nothing(tmp_path: Path) -> None:
     [
         (Round.TASKS, 0.4, State.OK),
         (Round.TASKS, 0.6, State.WARNING),
-        (Round.DATASETS, 7, State.OK),
-        (Round.DATASETS, 9, State.WARNING),
-        (Round.READING, 9, State.WARNING),
+        (Round.DATASETS, 25, State.OK),
+        (Round.DATASETS, 27, State.WARNING),
+        (Round.READING, 27, State.WARNING),
     ],
 )
 def test_a_round_that_has_not_ended_for_long_is_a_warning(
@@ -57,14 +57,14 @@ def test_the_check_and_the_status_tell_since_when_none_has_ended(
         ("rebalancing: datasets", State.OK, "the last one ended 29 h ago")
     ]
 
-    rounds.begin(Round.DATASETS, NOON - 10 * HOUR, str(tmp_path))
+    rounds.begin(Round.DATASETS, NOON - 27 * HOUR, str(tmp_path))
 
     assert told(tmp_path, NOON) == [
-        ("rebalancing: datasets", State.WARNING, "none has ended since one began 10 h ago")
+        ("rebalancing: datasets", State.WARNING, "none has ended since one began 27 h ago")
     ]
     status.show(reports.report(NOON, str(tmp_path)), NOON)
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last == "rebalancing: no round about datasets has ended since one began 10 h ago"
+    assert last == "rebalancing: no round about datasets has ended since one began 27 h ago"
 
 
 @pytest.mark.parametrize("is_asked", [False, True])
