@@ -170,6 +170,7 @@ class Area:
     max_bytes: int = 0
     bwlimit_kib_per_s: int = 0
     copies_at_once: int = 1
+    is_drained: bool = False  # or its cluster is: it gets no replica
 
     @property
     def own(self) -> str:

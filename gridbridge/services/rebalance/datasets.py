@@ -31,6 +31,7 @@ from gridbridge.model.report import count
 from gridbridge.state.rebalance.datasets import Records
 
 NOT_CONFIGURED = "gridbridge.toml has no such area any more"
+DRAINED = "it is drained: it gets no replica"
 MOST_REPLICAS = 100
 AT_ONCE = 8  # areas that are looked at
 
@@ -168,7 +169,7 @@ class Datasets:
         self, dataset: Dataset, sums: Sums, *, source: Place | None = None, leaving: str = ""
     ) -> Outcome:
         """Make replicas until there are as many as wished, but none in the area that is left."""
-        barred = {leaving: "it is being drained"} if leaving else {}
+        barred = self._drained_areas() | ({leaving: "it is being drained"} if leaving else {})
         measured = _at_once(lambda one: _measured(dataset, one), self._areas.values())
         failed: dict[str, str] = {}
         while len(set(dataset.whole) - {leaving}) < dataset.wished:
@@ -184,7 +185,7 @@ class Datasets:
 
     def _to(self, dataset: Dataset, sums: Sums, to: str) -> Outcome:
         measured = [_measured(dataset, self._areas[to])]
-        target, refused = next_target(dataset, measured, self._rules, {})
+        target, refused = next_target(dataset, measured, self._rules, self._drained_areas())
         is_done = to in dataset.whole
         if target:
             dataset, why = self._copied(dataset, sums, self._areas[to], None)
@@ -301,6 +302,9 @@ class Datasets:
         """Have a dataset and its checksums for oneself."""
         with self._alone(name) as dataset:
             yield dataset, self._records.sums(dataset)
+
+    def _drained_areas(self) -> dict[str, str]:
+        return {name: DRAINED for name, one in self._areas.items() if one.is_drained}
 
     def _is_known(self, storage: str) -> bool:
         """Say whether we have had a folder in an area: it must be there, then."""

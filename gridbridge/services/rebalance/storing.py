@@ -3,6 +3,7 @@
 import os
 import posixpath
 import pwd
+from collections.abc import Set
 
 from gridbridge.apply.clusters import away
 from gridbridge.apply.rebalance.areas import Area
@@ -12,6 +13,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.storage import Storage
 from gridbridge.services.rebalance.served import Served
 from gridbridge.shell.clock import Clock
+from gridbridge.state import drains
 from gridbridge.state.rebalance.datasets import Records
 
 RECORDS = ".gridbridge/data"  # below one's home
@@ -39,10 +41,11 @@ def served(policy: Policy) -> Served:
 def areas(policy: Policy) -> dict[str, Area]:
     """Return the areas as whoever runs this reaches them."""
     me = pwd.getpwuid(os.geteuid()).pw_name
-    return {name: _area(policy, name, one, me) for name, one in policy.storage.items()}
+    drained = drains.names()
+    return {name: _area(policy, name, one, me, drained) for name, one in policy.storage.items()}
 
 
-def _area(policy: Policy, name: str, storage: Storage, me: str) -> Area:
+def _area(policy: Policy, name: str, storage: Storage, me: str, drained: Set[str]) -> Area:
     where = away(policy, storage.cluster)
     account = where.login.user if where.login else ""
     return Area(
@@ -55,4 +58,5 @@ def _area(policy: Policy, name: str, storage: Storage, me: str) -> Area:
         max_bytes=storage.max_bytes,
         bwlimit_kib_per_s=storage.bwlimit_kib_per_s,
         copies_at_once=storage.copies_at_once,
+        is_drained=storage.drained or bool({name, storage.cluster} & drained),
     )

@@ -10,7 +10,12 @@ import pytest
 
 from gridbridge.apply.rebalance import areas
 from gridbridge.errors import CommandFailed
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.storage import Storage
 from gridbridge.model.route import Login
+from gridbridge.model.site.sections import Site as SiteSection
+from gridbridge.services.rebalance import storing
 from gridbridge.shell import ssh
 from gridbridge.shell.runner import Completed
 from tests.services.rebalance.areas import Site
@@ -29,6 +34,26 @@ def test_an_area_is_measured_itself_whoever_has_which_folder_in_it(site: Site) -
     assert areas.measure(one).fault
     assert not areas.measure_all(one).fault
     assert areas.measure_all(one).size_bytes > areas.measure_all(one).free_bytes > 0
+
+
+def test_an_area_is_drained_by_itself_or_with_its_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storing.drains, "names", lambda: frozenset({"beta"}))
+    policy = Policy(
+        site=SiteSection(cluster="alpha"),
+        clusters={name: Cluster() for name in ("alpha", "beta")},
+        queues={},
+        storage={
+            "one": Storage(cluster="alpha", path=str(tmp_path)),
+            "two": Storage(cluster="alpha", path=str(tmp_path), drained=True),
+            "three": Storage(cluster="beta", path=str(tmp_path)),
+        },
+    )
+
+    drained = {name: one.is_drained for name, one in storing.areas(policy).items()}
+
+    assert drained == {"one": False, "two": True, "three": True}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

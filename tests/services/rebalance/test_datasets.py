@@ -405,6 +405,21 @@ def test_an_area_is_drained_once_enough_is_whole_elsewhere(site: Site) -> None:
     assert [] == list(site.datasets.drain(left))
 
 
+def test_an_area_that_an_administrator_drains_gets_no_replica(site: Site) -> None:
+    """By no command of an owner's; what it has counts until the service has carried it away."""
+    for name in ("alpha-disk", "beta-disk"):
+        site.areas[name] = replace(site.areas[name], is_drained=True)
+
+    done = site.datasets.add("reads", site.tree(), 2)
+    asked = site.datasets.replicate("reads", "beta-disk")
+    (left,) = site.datasets.drain("gamma-disk")
+
+    assert isinstance(left, Outcome)
+    for one in (done, asked, left):
+        assert (False, {"gamma-disk"}) == (one.is_done, whole(one))
+        assert datasets.DRAINED == reasons(one)["beta-disk"]
+
+
 def test_what_has_no_other_place_stays_in_an_area_that_is_drained(site: Site) -> None:
     site.datasets.add("reads", site.tree(), 3)
 
