@@ -1,17 +1,20 @@
 """Folders in which people bring files, and which of them are looked at, in which order.
 
 Each person has one, `u.UID`, into which nobody but that person and the service's group may write:
-whose a file is does not say who brought it, but who could put it there does.
+whose a file is does not say who brought it, but who could put it there does. Where somebody else
+has made that name before, it is `u.UID.TOKEN`, with a word that nobody can know before, and that
+person's home keeps: nobody but the service can list the folders.
 """
 
 import os
+import pwd
 import re
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 
 from gridbridge.errors import StateError
 from gridbridge.shell import files
@@ -22,13 +25,14 @@ BEGUN = "begun"  # the service's own folder, where what is taken in lies meanwhi
 A_SCAN = 10  # files of a person in one look
 A_PERSON, A_FOLDER = 20, 50  # folders of a person, and files of a kind in one, that are looked at
 FOR_US = 0o770  # with the group of the folder, which is the service's
+WORD = ".gridbridge/brings"  # below one's home: the token of one's folder
+WORD_BYTES = 100
 
 
 def mine(folder: str) -> str:
     """Return the folder in which we bring files, made if it is missing; StateError without it."""
     uid = os.geteuid()
-    path = f"{folder}/u.{uid}"
-    for name in (path, f"{path}.{_spare()}"):  # somebody else may have made the first
+    for name in _called(folder, chain(_known_word(), _new_word())):
         before = os.umask(0)  # no chmod: it would take away that what we bring is the group's
         try:
             with suppress(FileExistsError):
@@ -42,9 +46,47 @@ def mine(folder: str) -> str:
     raise StateError(f"{folder}: what is made there is not of its group; is its mode 3733?")
 
 
+def mine_now(folder: str) -> str:
+    """Return the same where it is there, and make none; empty without it."""
+    for name in _called(folder, _known_word()):
+        with suppress(OSError):
+            if _is_persons(os.lstat(name), os.geteuid(), folder):
+                return name
+    return ""
+
+
+def _called(folder: str, words: Iterable[str]) -> Iterator[str]:
+    """Give what our folder may be called."""
+    path = f"{folder}/u.{os.geteuid()}"
+    yield path
+    yield from (f"{path}.{word}" for word in words)
+
+
+def _known_word() -> Iterator[str]:
+    """Give the word that our home keeps, if it has one."""
+    with suppress(OSError, StateError, KeyError):
+        data, _ = files.read(f"{_home()}/{WORD}", WORD_BYTES, os.geteuid())
+        word = data.decode("ascii", "replace")
+        if TOKEN.fullmatch(word):
+            yield word
+
+
+def _new_word() -> Iterator[str]:
+    """Give a new one that our home keeps from now on, else one for this process alone."""
+    word = _spare()
+    with suppress(OSError, StateError, KeyError):
+        path = f"{_home()}/{WORD}"
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        files.replace(path, word.encode(), 0o600)
+    yield word
+
+
+def _home() -> str:
+    return pwd.getpwuid(os.geteuid()).pw_dir
+
+
 @cache
 def _spare() -> str:
-    """Return a name for this process alone, which takes back what it brought."""
     return files.random_name()
 
 

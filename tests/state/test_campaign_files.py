@@ -230,8 +230,11 @@ def test_a_service_killed_while_it_takes_a_file_takes_it_later(tmp_path: Path) -
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another person's folder")
-def test_nobody_keeps_another_from_bringing(tmp_path: Path) -> None:
+def test_nobody_keeps_another_from_bringing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who makes a folder of another's name before gets no file, and stops none."""
+    monkeypatch.setattr(campaign_inbox, "_home", lambda: "/dev/null")
     made = tmp_path / "u.0"
     made.mkdir()
     os.chown(made, BOB, -1)
@@ -240,6 +243,44 @@ def test_nobody_keeps_another_from_bringing(tmp_path: Path) -> None:
 
     assert os.listdir(made) == []
     assert brought("new", tmp_path) == [0]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another person's folder")
+@pytest.mark.parametrize("spoil", ["", "not a word", ODD])
+def test_who_is_kept_from_that_brings_by_one_other_folder_from_then_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: str
+) -> None:
+    """Each process finds it, also where what the home kept is none, or is another's by now."""
+    home, folder = tmp_path / "home", tmp_path / "campaigns"
+    (home / ".gridbridge").mkdir(parents=True)
+    for name in ("u.0", f"u.0.{ODD}"):
+        (folder / name).mkdir(parents=True)
+        os.chown(folder / name, BOB, -1)
+    if spoil:
+        (home / campaign_inbox.WORD).write_text(spoil)
+    monkeypatch.setattr(campaign_inbox, "_home", lambda: str(home))
+
+    found = set[str]()
+    for _ in range(3):
+        campaign_inbox._spare.cache_clear()
+        found |= {campaign_inbox.mine(str(folder)), campaign_inbox.mine_now(str(folder))}
+
+    (own,) = found
+    assert own.startswith(f"{folder}/u.0.")
+    assert len(os.listdir(folder)) == 3
+    assert (home / campaign_inbox.WORD).stat().st_mode & 0o777 == 0o600
+
+
+def test_without_a_home_each_process_brings_by_a_folder_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what is only looked for makes none."""
+    monkeypatch.setattr(campaign_inbox, "_home", lambda: "/dev/null")
+    (tmp_path / f"u.{os.getuid()}").write_text("")
+
+    assert campaign_inbox.mine_now(str(tmp_path)) == ""
+    assert campaign_inbox.mine(str(tmp_path)) == campaign_inbox.mine(str(tmp_path))
+    assert len(os.listdir(tmp_path)) == 2
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another person's folders")

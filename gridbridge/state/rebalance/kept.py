@@ -43,20 +43,22 @@ def let(dataset: str, folder: str = CAMPAIGNS) -> None:
 
 def take_back(dataset: str, folder: str = CAMPAIGNS) -> None:
     """Let it no more; may be repeated."""
-    if os.path.isdir(folder):
-        files.remove(f"{picked.mine(folder)}/{_file_of(dataset)}")
+    if mine := picked.mine_now(folder):
+        files.remove(f"{mine}/{_file_of(dataset)}")
 
 
 def is_let(dataset: str, folder: str = CAMPAIGNS) -> bool:
     """Say whether we let the service look after a dataset."""
-    return os.path.isdir(folder) and os.path.lexists(f"{picked.mine(folder)}/{_file_of(dataset)}")
+    mine = picked.mine_now(folder)
+    return bool(mine) and os.path.lexists(f"{mine}/{_file_of(dataset)}")
 
 
 def require_room(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
     """Raise StateError if, with these, the service would look after too many datasets of ours."""
     if not os.path.isdir(folder):
         return
-    known = {name for name in files.names(picked.mine(folder)) if picked.is_of(name, KEPT_DATASET)}
+    there = files.names(picked.mine_now(folder))
+    known = {name for name in there if picked.is_of(name, KEPT_DATASET)}
     if len(known.union(map(_file_of, datasets))) > MOST:
         raise StateError(
             f"the service looks after {len(known)} datasets of yours, and after no more than"

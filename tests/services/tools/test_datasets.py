@@ -25,6 +25,7 @@ from gridbridge.model.rebalance.storage import Measured
 from gridbridge.services.tools.datasets import handover, owned, telling
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import Completed
+from gridbridge.state import campaign_inbox
 from gridbridge.state.rebalance import kept
 from gridbridge.state.rebalance.datasets import encode
 from tests.services.rebalance.areas import Site
@@ -209,6 +210,27 @@ def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
     assert set(told) == {"name", "fault"}
     assert why in str(told["fault"])
     assert [one.dataset for one in kept.listed(folder)] == ["reads"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another person's folder")
+def test_who_has_ones_folder_keeps_nobody_from_taking_back_what_the_service_is_let(
+    tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command is another process; the folder is the same, and looks make none."""
+    taken = Path(folder, "u.0")
+    taken.mkdir()
+    os.chown(taken, 65534, -1)
+    monkeypatch.setattr(campaign_inbox, "_home", lambda: str(tmp_path))
+    for name in ("reads", "genome", "reads"):
+        campaign_inbox._spare.cache_clear()
+        assert handover.let(name, folder) == ""
+    for _ in range(3):
+        campaign_inbox._spare.cache_clear()
+        handover.take_back("reads", folder)
+
+    assert [one.dataset for one in kept.listed(folder)] == ["genome"]
+    assert [kept.is_let(name, folder) for name in ("reads", "genome")] == [False, True]
+    assert len(os.listdir(folder)) == 2
 
 
 def test_a_campaigns_datasets_are_noted_and_the_service_is_let(site: Site, folder: str) -> None:
