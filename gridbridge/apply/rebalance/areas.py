@@ -19,7 +19,7 @@ from gridbridge.shell import folder, ssh
 
 LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # bytes; a slower disk counts as one that hangs
 A_FILE_S = 0.02  # to find and open it, by a file server that is far and busy
-REMOVAL_S = 600.0
+REMOVAL_S = COUNT_S = 600.0  # of a folder with very many files
 MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statuses
 A_CALL = 100  # files
 AREA_MARK = ".gridbridge.area"  # in an account's folder: the area's name
@@ -67,9 +67,11 @@ else
     own=$place/
 fi
 [ -w "$own" ] && writable=yes || writable=no
-used=0
-[ "$4" = no ] || [ "$own" = "$place/" ] || used=$(du -s -B1 -- "$own" | cut -f1) || exit
-echo "$(stat -f -c '%S %b %a' -- "$own") $used $writable"
+echo "$(stat -f -c '%S %b %a' -- "$own") $writable"
+"""
+USED = f"""{OWN}
+is_own || {{ echo 0; exit; }}
+du -s -B1 -- "$own" | cut -f1
 """
 OF_IT = f"""of_it() {{ find . -type f ! -path ./{REPLICA_MARK} "$@"; }}
 of_it -printf '%s\\n' | awk '{{ n += $1 }} END {{ printf "%.0f\\n", n }}'
@@ -86,7 +88,7 @@ case ,$(findmnt -n -o OPTIONS -T "$place/"), in
 *,ro,*) writable=no ;;
 *) writable=yes ;;
 esac
-echo "$(stat -f -c '%S %b %a' -- "$place/") 0 $writable"
+echo "$(stat -f -c '%S %b %a' -- "$place/") $writable"
 """
 ANSWER = f"""{OWN}
 {KNOWN}
@@ -197,41 +199,50 @@ class Found:
 def measure(area: Area) -> Measured:
     """Look how large an area is and what is free there for its account.
 
-    Whatever is wrong is told in the answer.
+    Whatever is wrong is told in the answer. What the account has there is counted, as long as it
+    takes, only where `max_bytes` limits it and the area answers.
     """
-    return _measured(area, MEASURE, "yes" if area.max_bytes else "no")
+    found = _measured(area, MEASURE)
+    if not area.max_bytes:
+        return found
+    found, used = _counted(found, area, USED)
+    return replace(found, free_bytes=min(found.free_bytes, max(area.max_bytes - used, 0)))
 
 
 def measure_begun(area: Area, name: str) -> Measured:
     """Look as well how much there is of a copy of a dataset that was begun there."""
-    found = measure(area)
-    if found.fault:
-        return found
-    try:
-        return replace(found, begun_bytes=int(_ask(area, BEGUN, (name,), LEAST_HASH_S)))
-    except (StorageUnusable, ValueError) as error:
-        return replace(found, fault=str(error))
+    found, begun = _counted(measure(area), area, BEGUN, name)
+    return replace(found, begun_bytes=begun)
 
 
 def measure_all(area: Area) -> Measured:
     """Do the same for whoever has replicas there: no account's folder or most counts."""
-    return _measured(replace(area, max_bytes=0), MEASURE_ALL)
+    return _measured(area, MEASURE_ALL)
 
 
-def _measured(area: Area, script: str, *arguments: str) -> Measured:
+def _measured(area: Area, script: str) -> Measured:
     try:
-        told = _ask(area, script, arguments, area.timeout_s).split()
-        block, blocks, free, used = map(int, told[:4])
+        told = _ask(area, script, (), area.timeout_s).split()
+        block, blocks, free = map(int, told[:3])
     except (StorageUnusable, ValueError) as error:
         return Measured(storage=area.name, cluster=area.cluster, fault=str(error))
-    left = max(area.max_bytes - used, 0) if area.max_bytes else block * free
     return Measured(
         storage=area.name,
         cluster=area.cluster,
         size_bytes=block * blocks,
-        free_bytes=min(left, block * free),
-        is_read_only=told[4:] != [b"yes"],
+        free_bytes=block * free,
+        is_read_only=told[3:] != [b"yes"],
     )
+
+
+def _counted(found: Measured, area: Area, script: str, *arguments: str) -> tuple[Measured, int]:
+    """Count bytes in an area that answers; what is wrong is told in what was measured."""
+    if found.fault:
+        return found, 0
+    try:
+        return found, int(_ask(area, script, arguments, COUNT_S))
+    except (StorageUnusable, ValueError) as error:
+        return replace(found, fault=str(error)), 0
 
 
 def check(area: Area, name: str, dataset: Dataset) -> Found:

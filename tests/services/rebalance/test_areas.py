@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.apply.rebalance import areas
-from gridbridge.errors import CommandFailed
+from gridbridge.errors import CommandFailed, NotReached
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.storage import Storage
@@ -34,6 +34,35 @@ def test_an_area_is_measured_itself_whoever_has_which_folder_in_it(site: Site) -
     assert areas.measure(one).fault
     assert not areas.measure_all(one).fault
     assert areas.measure_all(one).size_bytes > areas.measure_all(one).free_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "begun", "limits"),
+    [(0, "", [10]), (10**12, "", [10, 600]), (0, "reads", [10, 600])],
+    ids=["no limit", "max_bytes", "a copy was begun"],
+)
+def test_what_counts_many_files_has_its_time_once_the_area_answers(
+    site: Site, monkeypatch: pytest.MonkeyPatch, max_bytes: int, begun: str, limits: list[int]
+) -> None:
+    """A million files are not counted in the time of a status command; one that hangs is told."""
+    real, given = areas.ssh.run, list[float]()
+    hangs = 10**9  # the call that gets no answer
+
+    def run(login: object, argv: tuple[str, ...], env: object, limit_s: float) -> Completed:
+        given.append(limit_s)
+        if len(given) > hangs:
+            raise NotReached(argv, None, stderr=b"no answer in time")
+        return real(None, argv, dict(areas.BARE), limit_s)
+
+    monkeypatch.setattr(areas.ssh, "run", run)
+    one = replace(site.areas["beta-disk"], max_bytes=max_bytes)
+    found = areas.measure_begun(one, begun) if begun else areas.measure(one)
+    asked, hangs = list(given), len(given) * 2 - 1
+    later = areas.measure_begun(one, begun) if begun else areas.measure(one)
+
+    assert (found.fault, asked) == ("", limits)
+    assert found.free_bytes > 0
+    assert "no answer in time" in later.fault
 
 
 def test_an_area_is_drained_by_itself_or_with_its_cluster(
