@@ -257,6 +257,12 @@ def _resting(seen: Stored, rules: Rebalance) -> Mapping[str, frozenset[str]]:
     }
 
 
+def longest_rest(rules: Rebalance) -> timedelta:
+    """Return for how long what was carried, or was not, may keep anything from being carried."""
+    failed_s = rules.replicated_rest_s * 2**MOST_DOUBLED
+    return timedelta(seconds=max(rules.host_rest_s, failed_s))
+
+
 def _failed_at(one: Carried, seen: Stored) -> str:
     """Return where something failed: where a replica came it was the removal of the other."""
     return one.source if (one.dataset, one.source) in seen.leaving else one.target or one.source

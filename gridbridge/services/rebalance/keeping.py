@@ -32,7 +32,7 @@ from gridbridge.state.database.rebalance.carried import CarriedReplicas
 from gridbridge.state.database.rebalance.notes import Rebalanced
 from gridbridge.state.rebalance import kept as letters
 
-KEPT = timedelta(days=30)  # what was carried
+KEPT = timedelta(days=30)  # what was carried, or longer where a rest is
 LONGEST = timedelta(days=2)  # an act takes a day at most, and may follow another
 BEGINS_S = 3600.0  # after so long a round begins nothing more: it ends, and the next one looks
 WHERE = "the storage areas"
@@ -116,7 +116,7 @@ class Keeper:
         self._close_strays(seen.stored, kept)
         self._forget_left(seen.stored, kept)
         self._do(Turns(_by_dataset([*begun, *told]), seen.stored.carried), kept)
-        self._carried.forget(now - KEPT)
+        self._carried.forget(now - max(KEPT, storages.longest_rest(self._rules)))
 
     def _do(self, turns: Turns, kept: Mapping[str, Kept]) -> None:
         """Have acts done, those of some datasets at once; none begins once that is not wanted."""

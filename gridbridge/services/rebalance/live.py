@@ -15,6 +15,7 @@ from gridbridge.model.campaigns.wiping import Wipe, WipedFor
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.gathered import Away, Gathered, Listed
 from gridbridge.model.rebalance.moves import Checked, Move
+from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.transfer.moving import Moving
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.services.rebalance import journalled
@@ -26,7 +27,7 @@ from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.rebalance.moves import Moves
 from gridbridge.state.database.rebalance.notes import HOST, JOB, Rebalanced
 
-KEPT = timedelta(days=7)  # what was done of late; no rest is longer
+KEPT = timedelta(days=7)  # what was done of late, or longer where a rest is
 WHERE = "the state file"
 QUIESCED = "nothing is moved until `gridbridge rebalance quiesce --off`"
 
@@ -101,11 +102,17 @@ class Rebalancer:
         self._notes.note(HOST, sorted({one.target for one in moves}), now)
         if self._asked.what == "job" or not self._asked.what:
             self._notes.note(JOB, sorted({one.job for one in moves}), now)
-        self._notes.forget(now - KEPT)
+        self._notes.forget(now - kept(self._rules))
 
     def quiesce(self, *, is_quiesced: bool) -> None:
         """Let nothing be moved from now on, or again."""
         self._notes.quiesce(self._clock.now() if is_quiesced else None)
+
+
+def kept(rules: Rebalance) -> timedelta:
+    """Return for how long what was done is known: as long as it keeps anything from being done."""
+    longest_s = max(rules.host_rest_s, rules.job_rest_s, rules.verify_every_s)
+    return max(KEPT, timedelta(seconds=longest_s))
 
 
 def _wipe(one: Listed) -> Wipe:

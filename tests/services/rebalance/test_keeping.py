@@ -62,6 +62,31 @@ def test_a_dataset_that_was_only_noted_gets_its_replicas_one_a_round(desk: Desk)
     assert [len(each.advice.moves) for each in (first, second, last)] == [1, 1, 0]
 
 
+@pytest.mark.parametrize(
+    ("rules", "days", "is_known"),
+    [
+        ({}, 29, True),
+        ({}, 31, False),
+        ({"host_rest_s": 60 * 86400.0}, 59, True),
+        ({"replicated_rest_s": 86400.0}, 63, True),  # after many failures
+        ({"replicated_rest_s": 86400.0}, 65, False),
+    ],
+)
+def test_what_was_carried_is_known_for_as_long_as_a_rest(
+    desk: Desk, rules: dict[str, float], days: int, is_known: bool
+) -> None:
+    desk.rules = replace(desk.rules, **rules)
+    at = desk.clock.now() - timedelta(days=days)
+    old = Carried(token="x", dataset="al/other", target="a", source="", size_bytes=1, began_at=at)
+    database = Database.open(desk.policy.site.state)
+    CarriedReplicas(database).begin([replace(old, ended_at=at)])
+    database.close()
+
+    desk.round()
+
+    assert bool(carried(desk)) == is_known
+
+
 def test_a_dry_run_reads_changes_and_keeps_nothing(desk: Desk) -> None:
     added(desk)
     desk.round()

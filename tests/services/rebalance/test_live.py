@@ -330,6 +330,34 @@ def test_what_is_marked_is_on_its_way(site: Site) -> None:
     assert site.marked() == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize(
+    ("rules", "days", "is_known"),
+    [
+        ({}, 6, True),
+        ({}, 8, False),
+        ({"host_rest_s": 30 * 86400.0}, 29, True),
+        ({"job_rest_s": 30 * 86400.0}, 29, True),
+        ({"verify_every_s": 30 * 86400.0}, 29, True),
+        ({"job_rest_s": 30 * 86400.0}, 31, False),
+    ],
+)
+def test_what_was_done_is_known_for_as_long_as_a_rest(
+    site: Site, rules: dict[str, float], days: int, is_known: bool
+) -> None:
+    """A round that moves something forgets what no rest counts from any more."""
+    site.policy = replace(site.policy, rebalance=replace(site.policy.rebalance, **rules))
+    database = site.database()
+    Rebalanced(database).note(HOST, ["delta"], site.now - timedelta(days=days))
+    database.close()
+    site.rebalance()
+
+    database = site.database()
+    known = set(Rebalanced(database).recent().hosts)
+    database.close()
+
+    assert known == {"gamma", *(["delta"] if is_known else [])}
+
+
 @pytest.mark.parametrize("mark", [WipedFor.MOVED, WipedFor.LEFT])
 def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(
     site: Site, mark: WipedFor
