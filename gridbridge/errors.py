@@ -64,6 +64,14 @@ class StillThere(GridbridgeError):
         super().__init__(f"{host} is gone with tasks of {named}: `qdel -f {named}` ends them")
 
 
+class InNoQueue(GridbridgeError):
+    """A new host is in no queue: neither its name nor a group of it is among a queue's hosts."""
+
+    def __init__(self, host: str, groups: tuple[str, ...]) -> None:
+        named = " or ".join((host, *groups))
+        super().__init__(f"{host} is in no queue: no queue's hostlist has {named}")
+
+
 class NotGranted(GridbridgeError):
     """A provider did not do it, or nobody knows whether it did: the same may work later."""
 

@@ -17,7 +17,7 @@ from gridbridge.batch.gridengine.membership import hosts
 from gridbridge.batch.gridengine.standby import moving
 from gridbridge.batch.oar import nodes
 from gridbridge.batch.root import as_root
-from gridbridge.errors import CommandFailed, StillThere
+from gridbridge.errors import CommandFailed, InNoQueue, StillThere
 from gridbridge.model.cluster import Kind
 from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, Leaving
@@ -40,6 +40,7 @@ class GridEngineMembership:
         """Do what is missing of a machine's joining; return how far it is.
 
         It is prepared before the cell knows it: a machine with a wrong host key leaves no trace.
+        Raises InNoQueue for a host that reports and has no queue: no task would ever come there.
         """
         self._name(node)
         is_up = self._is_up(node.name)
@@ -51,16 +52,14 @@ class GridEngineMembership:
             self.close(node.name)
             self.preparing.start(node)
             return JoinStep.ADMITTED
-        for queue in node.queues or self._joined(node.name):
+        there = hosts.instances(self.cell, node.name)
+        if not there:
+            raise InNoQueue(node.name, node.hostgroups)
+        usual = tuple(one.queue for one in there if not one.is_best_effort)
+        for queue in node.queues or usual:
             hosts.set_slots(self.cell, node.name, queue, node.slots)
         self.open(node.name)
         return JoinStep.JOINED
-
-    def _joined(self, host: str) -> tuple[str, ...]:
-        """Return the queues that a host is in by its groups, without best-effort ones."""
-        return tuple(
-            one.queue for one in hosts.instances(self.cell, host) if not one.is_best_effort
-        )
 
     def close(self, host: str) -> None:
         """Have nothing more start on a host; one that the cell does not know is closed."""

@@ -83,10 +83,8 @@ def read_cell(
 
 def _have_queues(hosts: Iterable[Host], laid_out: Layout) -> bool:
     """Say whether a queue is configured on one of the hosts; names may lack their domain."""
-    every = (one for queue in laid_out.queues.values() for one in queue.hosts)
-    named = {host for one in every for host in laid_out.groups.get(one, (one,))}
-    short = {host.partition(".")[0] for host in named}
-    return any(one.name.partition(".")[0] in short for one in hosts)
+    placed = laid_out.placed
+    return any(one.name.partition(".")[0] in placed for one in hosts)
 
 
 class _Group:

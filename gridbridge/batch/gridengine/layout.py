@@ -125,10 +125,15 @@ def _layout(table: Mapping[str, object]) -> Layout:
     short = {one.shortcut: one for one in resources if one.shortcut}
     groups = _texts(table.get(GROUPS, {}), GROUPS)
     members = {name: words(text) for name, text in groups.items()}
+    found = {name: _members(name, members, ()) for name in members}
     return Layout(
         resources=short | {one.name: one for one in resources},
         environments={n: _environment(n, one) for n, one in _tables(table, ENVIRONMENTS).items()},
-        groups={name: _members(name, members, ()) for name in members},
+        groups={
+            name: frozenset(one for one in some if not _is_group(one))
+            for name, some in found.items()
+        },
+        parts={name: frozenset(filter(_is_group, some)) for name, some in found.items()},
         queues={name: _queue(name, one) for name, one in _tables(table, QUEUES).items()},
         deferred=frozenset(_numbers(table.get(DEFERRED, []), DEFERRED)),
         caps=_caps(table.get(CAPS, {})),
@@ -138,14 +143,17 @@ def _layout(table: Mapping[str, object]) -> Layout:
 def _members(
     name: str, groups: Mapping[str, tuple[str, ...]], above: Iterable[str]
 ) -> frozenset[str]:
-    """Return the hosts of a group, and of the groups in it; one in itself is left out."""
+    """Return what is in a group: hosts, groups, and what is in those; not a group in itself."""
     found, around = set[str](), (*above, name)
-    for one in groups.get(name, ()):
-        if not one.startswith("@"):
-            found.add(one)
-        elif one not in around:
+    for one in (one for one in groups.get(name, ()) if one not in around):
+        found.add(one)
+        if _is_group(one):
             found |= _members(one, groups, around)
     return frozenset(found)
+
+
+def _is_group(name: str) -> bool:
+    return name.startswith("@")
 
 
 def _resource(name: str, row: Texts) -> Resource:

@@ -97,6 +97,19 @@ def nodes_of(seen: Situation) -> tuple[Node, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
+def told_hosts(seen: Situation) -> frozenset[str]:
+    """Return the hosts of which the cell tells what runs there.
+
+    One on which no queue is listed is such a host only if the layout has it in none.
+    """
+    listed = frozenset(one.host for one in seen.cell.instances)
+    others = {one.name for one in seen.cell.hosts} - listed
+    if not others or not seen.layout.queues:
+        return listed
+    placed = seen.layout.placed
+    return listed | {one for one in others if _short(one) not in placed}
+
+
 def _short(name: str) -> str:
     return name.partition(".")[0]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gridbridge.decisions.elastic.counting import elapsed_s, is_stable, nodes_of
+from gridbridge.decisions.elastic.counting import elapsed_s, is_stable, nodes_of, told_hosts
 from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
 from gridbridge.model.elastic.plan import Plan, Refusal, Refused, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance
@@ -45,7 +45,7 @@ def _hindrances(
     yield from lasting(node, seen)
     if node.state is not NodeState.READY:
         yield Refused(host=node.name, cause=Refusal.NOT_READY, has=node.state.value)
-    if not (is_faithful or any(is_same_host(node.name, one.host) for one in seen.cell.instances)):
+    if not (is_faithful or any(is_same_host(node.name, one) for one in told_hosts(seen))):
         yield Refused(host=node.name, cause=Refusal.NOT_LISTED)
     if _is_busy(node, seen, is_faithful=is_faithful):
         yield Refused(host=node.name, cause=Refusal.BUSY)

@@ -35,7 +35,8 @@ SENTENCES = {
     Verdict.OVER_BUDGET: "{tasks}{since}, {fit}, and another node would be over the budget",
     Verdict.MONTH_SPENT: "{tasks}, and the month's budget does not pay for all of {nodes} nodes",
     Verdict.ENOUGH_BOOTING: "{tasks}{since}, {fit}, and no more nodes may be on their way",
-    Verdict.NO_SUCH_PLACE: "{tasks}{since}, {fit}, and pools name unknown queues or host groups",
+    Verdict.NO_SUCH_PLACE: "{tasks}{since}, {fit}, and nodes of pools would be in no queue"
+    " or in unknown host groups",
     Verdict.NO_NODE: "{tasks}{since}, {fit}, and no new node could run the others",
 }
 

@@ -3,7 +3,7 @@
 It says what a task may run on: complex(5), queue_conf(5), hostgroup(5) and sge_pe(5).
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
@@ -93,6 +93,7 @@ class Layout:
     resources: Mapping[str, Resource] = field(default_factory=dict)  # by name and by shortcut
     environments: Mapping[str, Environment] = field(default_factory=dict)
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)  # with those of their groups
+    parts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # groups in each, and so on
     queues: Mapping[str, Queue] = field(default_factory=dict)
     deferred: frozenset[int] = frozenset()  # jobs whose start time is in the future
     caps: Mapping[int, int] = field(default_factory=dict)  # how many tasks of an array may run
@@ -100,3 +101,14 @@ class Layout:
     def groups_of(self, host: str) -> frozenset[str]:
         """Return the host groups that a host is in."""
         return frozenset(name for name, hosts in self.groups.items() if host in hosts)
+
+    def around(self, groups: Set[str]) -> frozenset[str]:
+        """Return the host groups that a host is in which is put into some."""
+        return frozenset(groups | {name for name, inner in self.parts.items() if inner & groups})
+
+    @property
+    def placed(self) -> frozenset[str]:
+        """The short names of the hosts that are in a queue, by name or by a host group."""
+        every = (one for queue in self.queues.values() for one in queue.hosts)
+        named = (host for one in every for host in self.groups.get(one, (one,)))
+        return frozenset(one.partition(".")[0] for one in named)

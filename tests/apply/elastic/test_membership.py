@@ -8,7 +8,7 @@ from gridbridge.apply.elastic import membership
 from gridbridge.apply.elastic.membership import GridEngineMembership
 from gridbridge.apply.elastic.preparing import Preparing
 from gridbridge.batch.gridengine.membership.hosts import Instance
-from gridbridge.errors import StillThere
+from gridbridge.errors import InNoQueue, StillThere
 from gridbridge.model.elastic.joining import Joining, JoinStep, Leaving
 from gridbridge.model.elastic.sections import Bootstrap
 from gridbridge.model.route import Cell
@@ -72,6 +72,23 @@ def test_a_new_host_gets_its_slots_in_each_queue(
 
     assert site(hosts, monkeypatch).join(node) is JoinStep.JOINED
     assert hosts.done == expected
+
+
+def test_a_new_host_in_no_queue_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No task would come there: it is as one that never joins, and the log says why."""
+    node = Joining(name="n1", address="10.0.0.9", slots=4, hostgroups=("@a", "@b"))
+
+    with pytest.raises(InNoQueue, match=r"^n1 is in no queue: .* has n1 or @a or @b$"):
+        site(Hosts(), monkeypatch).join(node)
+
+
+def test_a_new_host_in_best_effort_queues_alone_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    only = Instance(queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True)
+    hosts = Hosts(only)
+
+    done = site(hosts, monkeypatch).join(Joining(name="n1", address="10.0.0.9", slots=4))
+
+    assert (done, hosts.done) == (JoinStep.JOINED, [])
 
 
 def test_of_a_host_that_is_gone_the_jobs_are_named_that_stay_there(

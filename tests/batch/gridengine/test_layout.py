@@ -72,6 +72,8 @@ def test_a_host_group_has_the_hosts_of_the_groups_in_it() -> None:
 
     assert found.groups == {"@all": {"n1", "n8", "n9"}, "@big": {"n8", "n9", "n1"}}
     assert found.groups_of("n9") == {"@all", "@big"}
+    assert found.around(frozenset(("@big",))) == {"@all", "@big"}
+    assert found.placed == {"n1", "n8", "n9"}
 
 
 def test_a_queue_says_what_it_takes_and_where() -> None:

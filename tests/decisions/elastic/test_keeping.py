@@ -10,11 +10,12 @@ from hypothesis import strategies as some
 
 from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.decisions.elastic.sentences import reason, sentence
+from gridbridge.model.elastic.layout import Queue
 from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Refusal, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 from tests.decisions.elastic.cells import MASTER, ago, begun, instance, node, waiting
-from tests.decisions.elastic.demand import FAR, after, cell, full, plan
+from tests.decisions.elastic.demand import FAR, LAYOUT, after, cell, full, plan
 
 TWO = (node("n1"), node("n2"))
 MIXED = {"cheap": Pool(slots=4, price=1, limit=3), "dear": Pool(slots=8, price=9, limit=2)}
@@ -48,6 +49,19 @@ def test_a_node_on_which_no_queue_is_listed_is_not_taken_for_idle() -> None:
     seen = cell(instance("n1"), only_best, nodes=TWO)
     bare = replace(seen.cell, instances=(only_best,))
     found = plan(replace(seen, cell=bare))
+
+    assert found.remove == ("n2",)
+    assert [(one.host, one.cause) for one in found.refused] == [("n1", Refusal.NOT_LISTED)]
+
+
+def test_a_node_that_is_in_no_queue_is_given_back() -> None:
+    """As when somebody took its host group out of a queue: nothing can run there."""
+    rest = Queue(name="all.q", hosts=("@htc", "n1.example.org"))
+    seen = cell(
+        instance("n1"), instance("n2"), nodes=TWO, layout=replace(LAYOUT, queues={"all.q": rest})
+    )
+    bare = replace(seen, cell=replace(seen.cell, instances=(instance(MASTER),)))
+    found = plan(bare)
 
     assert found.remove == ("n2",)
     assert [(one.host, one.cause) for one in found.refused] == [("n1", Refusal.NOT_LISTED)]

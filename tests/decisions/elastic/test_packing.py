@@ -8,6 +8,7 @@ import pytest
 
 from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.model.elastic.cell import Begun, Waiting
+from gridbridge.model.elastic.layout import Layout, Queue
 from gridbridge.model.elastic.plan import Plan, Refusal, Verdict
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 from gridbridge.model.users import Asks
@@ -226,13 +227,39 @@ def test_limits_and_budgets_hold(
 
 
 @pytest.mark.parametrize(
-    ("queues", "hostgroups"), [("", "@nogroup"), ("no.q", "@allhosts"), ("all.q no.q", "@big")]
+    ("queues", "hostgroups"),
+    [("", "@nogroup"), ("no.q", "@allhosts"), ("all.q no.q", "@big"), ("", "@big"), ("", "@far")],
+    ids=["no group", "no queue", "one queue", "a group of no queue", "queues of others' tasks"],
 )
 def test_a_pool_whose_nodes_could_not_join_gives_none(queues: str, hostgroups: str) -> None:
     pools = {"p": Pool(slots=4, queues=queues, hostgroups=hostgroups)}
-    found = plan(cell(*full(MASTER), wait=[waiting(1)]), pools)
+    others = {
+        "be.q": Queue(name="be.q", hosts=("@far",), is_best_effort=True),
+        "far": Queue(name="far", hosts=("@far",), is_away=True),
+    }
+    layout = replace(
+        LAYOUT,
+        groups={**LAYOUT.groups, "@far": frozenset()},
+        queues={**LAYOUT.queues, **others},
+    )
+    found = plan(cell(*full(MASTER), wait=[waiting(1)], layout=layout), pools)
 
     assert (found.add, found.verdict) == (0, Verdict.NO_SUCH_PLACE)
+
+
+def test_a_group_within_a_queues_group_is_in_that_queue() -> None:
+    """Also for a task that asks for the outer one."""
+    pools = {"p": Pool(slots=4, hostgroups="@big")}
+    layout = replace(LAYOUT, parts={"@allhosts": frozenset(("@rack", "@big"))})
+    wait = [waiting(1, tasks=5, queues=("all.q@@allhosts",))]
+
+    assert plan(cell(*full(MASTER), wait=wait, layout=layout), pools).add == 2
+
+
+def test_where_no_layout_is_known_nodes_are_in_the_usual_queue() -> None:
+    seen = cell(*full(MASTER), wait=[waiting(1, tasks=5)], layout=Layout())
+
+    assert plan(seen, {"p": Pool(slots=4)}).add == 2
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import strategies as some
 from gridbridge.decisions.elastic.sentences import sentence
 from gridbridge.decisions.elastic.starcluster import decide
 from gridbridge.model.elastic.cell import Host
+from gridbridge.model.elastic.layout import Layout, Queue
 from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Refusal, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance
@@ -240,6 +241,16 @@ def test_a_node_of_which_too_little_is_known_stays(one: Node, why: Refusal) -> N
     plan = decide(replace(seen, cell=with_bare, nodes=(one,)), RULES)
 
     assert ((), [why]) == (plan.remove, [each.cause for each in plan.refused])
+
+
+def test_a_node_that_is_in_no_queue_is_given_back() -> None:
+    """No job can come there; the cell's layout says so."""
+    seen = cluster(ONE)
+    with_bare = replace(seen.cell, hosts=(*seen.cell.hosts, Host(name="bare")))
+    layout = Layout(queues={"all.q": Queue(name="all.q", hosts=(MASTER, "n1"))})
+    bare = replace(seen, cell=with_bare, nodes=(node("bare"),), layout=layout)
+
+    assert decide(bare, RULES).remove == ("bare",)
 
 
 def test_a_name_that_contains_another_is_another_host() -> None:

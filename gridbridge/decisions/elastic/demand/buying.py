@@ -27,7 +27,11 @@ def buy(need: Need, tasks: int, order: Order, offers: Sequence[Offer], ground: G
     priority come first, then those with the lowest price of a slot, then those whose nodes nobody
     takes back, then those of which the least stays unused.
     """
-    fit = [one for one in offers if pieces_in(need, one.room, ground)]
+    fit = [
+        one
+        for one in offers
+        if one.hindrance is Verdict.NO_SUCH_PLACE or pieces_in(need, one.room, ground)
+    ]
     fit.sort(key=lambda one: _rank(one, need, tasks, ground))
     for offer in fit:
         if not tasks:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from gridbridge.decisions.elastic.counting import told_hosts
 from gridbridge.decisions.elastic.demand.hours import price_at
 from gridbridge.decisions.elastic.demand.rooms import Blocks
 from gridbridge.decisions.elastic.demand.standing import instances_of, is_busy
@@ -69,8 +70,8 @@ def is_broken(instances: list[Instance]) -> bool:
 
 
 def _by_node(seen: Situation) -> dict[str, list[Instance]]:
-    """Return the queues of each node; of one with none listed nobody knows whether it is idle."""
-    listed = {one.host for one in seen.cell.instances}
+    """Return the queues of each node of which it is known whether it is idle."""
+    listed = told_hosts(seen)
     by_host = instances_of(seen)
     short = {name.partition(".")[0]: name for name in by_host}
     found = dict[str, list[Instance]]()

@@ -107,11 +107,12 @@ def _most(
 
 
 def _has_place(pool: Pool, layout: Layout) -> bool:
-    """Say whether the cell has the queues and host groups that a pool's nodes join."""
+    """Say whether the cell has what a pool's nodes join, and a queue among that."""
     if not layout.queues:
         return True  # nobody knows
     named = (*pool.queues.split(), *pool.hostgroups.split())
-    return layout.queues.keys() | layout.groups.keys() >= {*named}
+    is_there = layout.queues.keys() | layout.groups.keys() >= {*named}
+    return is_there and bool(pool.queues.split() or _joined(_groups(pool, layout), layout))
 
 
 def is_left_out(failed: datetime, now: datetime, retry_s: float) -> bool:
@@ -122,7 +123,7 @@ def is_left_out(failed: datetime, now: datetime, retry_s: float) -> bool:
 def room_of(pool: Pool, ground: Ground, patterns: frozenset[str]) -> Room:
     """Return what a new node of a pool has."""
     layout = ground.layout
-    groups = frozenset(pool.hostgroups.split())
+    groups = _groups(pool, layout)
     told = {_name(name, layout): text for name, text in pool.resources.items()}
     counted = {name for name in told if _is_counted(name, layout)}
     return Room(
@@ -149,14 +150,27 @@ def _is_counted(name: str, layout: Layout) -> bool:
 
 
 def queues_of(pool: Pool, groups: frozenset[str], ground: Ground) -> tuple[str, ...]:
-    """Return the queues that a pool's nodes join: those named, or else those of its host groups."""
-    named = pool.queues.split()
-    joined = [
+    """Return the queues that a pool's nodes join: those named, or else those of its host groups.
+
+    Where no layout is known, that is the one to which tasks go that ask for none.
+    """
+    if named := pool.queues.split():
+        return tuple(named)
+    return _joined(groups, ground.layout) if ground.layout.queues else (ground.queue,)
+
+
+def _groups(pool: Pool, layout: Layout) -> frozenset[str]:
+    """Return the host groups of a pool's nodes, with those around them."""
+    return layout.around(frozenset(pool.hostgroups.split()))
+
+
+def _joined(groups: frozenset[str], layout: Layout) -> tuple[str, ...]:
+    """Return the queues of host groups, without those whose tasks make way or are sent away."""
+    return tuple(
         one.name
-        for one in ground.layout.queues.values()
+        for one in layout.queues.values()
         if groups.intersection(one.hosts) and not (one.is_best_effort or one.is_away)
-    ]
-    return tuple(named or joined or [ground.queue])
+    )
 
 
 def waste(need: Need, tasks: int, offer: Offer, ground: Ground) -> float:
