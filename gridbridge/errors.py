@@ -64,6 +64,13 @@ class StillThere(GridbridgeError):
         super().__init__(f"{host} is gone with tasks of {named}: `qdel -f {named}` ends them")
 
 
+class NotIdle(GridbridgeError):
+    """A silent host is not switched off, as tasks may run there."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(f"the cell has tasks on {host}, whose daemon is silent: it stays on")
+
+
 class InNoQueue(GridbridgeError):
     """A new host is in no queue: neither its name nor a group of it is among a queue's hosts."""
 

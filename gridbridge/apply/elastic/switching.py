@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge.apply.elastic.membership_protocol import Membership
-from gridbridge.errors import ProviderFailed
+from gridbridge.errors import NotIdle, ProviderFailed
 from gridbridge.model.elastic.joining import Idleness
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
@@ -83,8 +83,11 @@ class Switching:
     def _stop(self, due: Due) -> Owned:
         """Switch a host off that did not come up, or did not go off; it keeps its tags.
 
-        Until it is seen off it counts as up.
+        Until it is seen off it counts as up. A task that the cell has there may run still.
         """
+        seen = self.membership.look(due.node.name)
+        if seen.is_listed and not seen.is_idle:
+            raise NotIdle(due.node.name)
         if due.before is not None and due.before.state is NodeState.STANDBY:
             _log.warning("event=still_on node=%s", due.node.name)
         self._provider(due.node).stop(_machine(due.node))

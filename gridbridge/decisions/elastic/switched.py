@@ -32,10 +32,14 @@ class Case:
         return (self.now - self.node.since).total_seconds() > self.boot_s
 
     @property
+    def reports(self) -> bool:
+        """Whether its execution daemon does, or did before the cell noticed that it went off."""
+        return self.host is not None and not self.host.is_silent
+
+    @property
     def is_up(self) -> bool:
-        """Whether it has power, and its execution daemon reports."""
-        has_power = self.machine is not None and self.machine.state is not MachineState.STOPPED
-        return has_power and self.host is not None and not self.host.is_silent
+        """Whether its execution daemon reports, and nobody tells that it has no power."""
+        return self.reports and not self.is_told_off
 
     @property
     def has_power(self) -> bool:
@@ -43,9 +47,14 @@ class Case:
         return self.machine is not None and self.machine.state is MachineState.RUNNING
 
     @property
-    def is_off(self) -> bool:
-        """Whether it has no power."""
+    def is_told_off(self) -> bool:
+        """Whether what switches it says that it has no power."""
         return self.machine is not None and self.machine.state is MachineState.STOPPED
+
+    @property
+    def is_off(self) -> bool:
+        """Whether it has no power: one whose daemon reports has, whatever is said of it."""
+        return self.is_told_off and not self.reports
 
     def as_(self, state: NodeState, cause: Cause = Cause.NONE) -> Owned:
         """Return the node in another state, since now."""
@@ -80,13 +89,15 @@ def adopted(
 ) -> Owned | None:
     """Return the node of a host that nobody knows yet.
 
-    None where it has power and is silent: somebody may be at work there. One that is up with our
-    tag was being woken, or put to rest, when the state file was lost: it is to be opened.
+    None where it has power and is silent: somebody may be at work there. None where it is told to
+    be off, and reports: one of both will change. One that is up with our tag was being woken, or
+    put to rest, when the state file was lost: it is to be opened.
     """
     node = Owned(name=machine.name, pool=pool, machine=machine.id, state=NodeState.READY, since=now)
+    reports = host is not None and not host.is_silent
     if machine.state is MachineState.STOPPED:
-        return replace(node, state=NodeState.STANDBY)
-    if machine.state is MachineState.RUNNING and host is not None and not host.is_silent:
+        return None if reports else replace(node, state=NodeState.STANDBY)
+    if machine.state is MachineState.RUNNING and reports:
         is_ours = STANDBY_AUTO in tags_of(machine.name, Marks(tags=tags))
         state = NodeState.JOINING if is_ours else NodeState.READY
         return replace(node, state=state, up_since=now)
@@ -135,7 +146,7 @@ def _ready(case: Case) -> Due | None:
     """Note since when it is idle; one that somebody switched off rests."""
     if case.is_off:
         return Due(node=_off(case.as_(NodeState.STANDBY)))
-    is_idle = case.is_up and case.host is not None and not case.host.is_busy
+    is_idle = case.reports and case.host is not None and not case.host.is_busy
     idle = (case.node.idle_since or case.now) if is_idle else None
     node = replace(case.node, idle_since=idle)
     return Due(node=node) if node != case.node else None
@@ -159,7 +170,7 @@ def _standby(case: Case) -> Due | None:
     One that was told to go off, and that nobody has seen off since, is told again. Any other that
     has power and is silent may have somebody at work there.
     """
-    if case.is_off and case.node.up_since is not None:
+    if case.is_told_off and case.node.up_since is not None:
         return Due(node=_off(case.node))
     if case.is_late and case.is_up:
         return Due(node=case.as_(NodeState.JOINING), act=Act.OPEN)
@@ -171,13 +182,14 @@ def _standby(case: Case) -> Due | None:
 def _booting(case: Case) -> Due | None:
     """Let it work once its daemon reports; one that never does is switched off again.
 
-    What switches it on may be lost, so that it is asked for until the host has power.
+    What switches it on may be lost, so that it is asked for until the host has power. One that
+    reports for so long is up, whatever is said of its power.
     """
-    if case.is_up:
+    if case.is_up or (case.is_late and case.reports):
         return Due(node=case.as_(NodeState.JOINING), act=Act.OPEN)
     if case.is_late:
         return Due(node=case.as_(NodeState.FAILED, Cause.NEVER_BOOTED), act=Act.STOP)
-    return Due(node=case.node, act=Act.WAKE) if case.is_off else None
+    return Due(node=case.node, act=Act.WAKE) if case.is_told_off else None
 
 
 def _joining(case: Case) -> Due | None:
@@ -188,7 +200,9 @@ def _joining(case: Case) -> Due | None:
 
 
 def _failed(case: Case) -> Due | None:
-    """Go on: it is to be off."""
+    """Go on: it is to be off, unless its daemon reports by now."""
+    if case.is_up:
+        return Due(node=case.as_(NodeState.JOINING), act=Act.OPEN)
     return Due(node=case.node, act=Act.STOP)
 
 

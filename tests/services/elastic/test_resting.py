@@ -284,6 +284,60 @@ def test_a_host_that_still_goes_down_is_not_woken_before_it_is_off(world: World)
     assert (asleep(world), world.running()) == ([], 8)
 
 
+def test_a_working_host_that_is_told_to_be_off_works_on(world: World) -> None:
+    """Its daemon reports: it is counted, not woken, and no task of its is ended."""
+    world.cell.tags = {"alpha-n1": ("htools:standby:1",)}
+    world.cell.waits = [HOUR] * 12
+    world.minutes(2)
+    world.switches.lying = {"alpha-n1"}
+    world.minutes(1)
+    counted = world.nodes()["alpha-n1"]
+    world.minutes(30)
+
+    assert (counted, world.nodes()["alpha-n1"], world.running()) == (ON, ON, 8)
+    assert (world.switches.on, world.switches.off, world.cell.killed) == ([], [], 0)
+
+
+def test_a_host_that_is_told_to_be_off_from_the_first_look_is_left_alone(world: World) -> None:
+    world.switches.lying = {"alpha-n1"}
+    world.cell.waits = [HOUR] * 12
+    world.minutes(30)
+
+    assert "alpha-n1" not in world.nodes()
+    assert (world.running(), world.cell.killed) == (8, 0)
+
+
+def test_a_woken_host_that_reports_works_though_it_is_told_to_be_off(world: World) -> None:
+    """Until it has had the time to boot, the cell may not have heard that it went off."""
+    world.minutes(12)
+    chosen = asleep(world)[0]
+    world.switches.lying = {chosen}
+    world.cell.waits = [HOUR] * 8
+    world.minutes(9)
+    before = world.nodes()[chosen]
+    world.minutes(9)
+
+    assert (before, world.nodes()[chosen], world.running()) == ("booting", ON, 8)
+    assert (world.switches.off.count(chosen), world.cell.killed) == (1, 0)
+
+
+def test_a_host_is_not_switched_off_for_its_boot_limit_while_tasks_may_run_there(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its daemon is silent, and the cell has a task there that nobody saw end."""
+    world.minutes(12)
+    chosen = asleep(world)[0]
+    world.switches.is_dead = True
+    world.cell.waits = [HOUR] * 8
+    world.minutes(2)
+    world.cell.hosts[chosen].ends = [world.now + 9 * HOUR]
+    world.minutes(12)
+
+    assert world.nodes()[chosen] == NodeState.FAILED.value
+    assert (world.switches.off.count(chosen), world.cell.killed) == (1, 0)
+    assert f"event=not_done node={chosen} act=stop" in caplog.text
+
+
 def test_hosts_on_their_way_work_once_they_are_squeezed_no_more(world: World) -> None:
     """What was closed for their tasks' ends is opened; and is no node any more."""
     world.squeeze = {"restriction": Restriction.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}

@@ -167,6 +167,7 @@ class Switches:
     is_dead: bool = False  # who is switched on never comes up
     boot_s: float = BOOT_S
     deaf: set[str] = field(default_factory=set)  # hosts that don't go off, whoever asks
+    lying: set[str] = field(default_factory=set)  # hosts that are told to be off
     lost: int = 0  # how many of the next packets that switch one on nobody hears
     halt_s: float = 0.0  # how long one needs to go down; it hears no packet until then
     down_at: dict[str, datetime] = field(default_factory=dict)  # when those that go down are off
@@ -224,6 +225,8 @@ class Switches:
         return self.up_at[name] is None and at is not None and self.world.now < at
 
     def _state(self, name: str) -> MachineState:
+        if name in self.lying:
+            return MachineState.STOPPED
         is_off = self.up_at[name] is None and not self._goes_down(name)
         return MachineState.STOPPED if is_off else MachineState.RUNNING
 
