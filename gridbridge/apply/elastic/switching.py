@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge.apply.elastic.membership_protocol import Membership
-from gridbridge.errors import NotIdle, ProviderFailed
+from gridbridge.errors import GridbridgeError, NotIdle, ProviderFailed
 from gridbridge.model.elastic.joining import Idleness
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
@@ -46,7 +46,8 @@ class Switching:
         """Switch a host off if it is idle once nothing more can start there; else open it again.
 
         Best-effort tasks make way before, however many rounds that takes, and it has its tag
-        before: one that is off without a tag is never woken.
+        before: one that is off without a tag is never woken. Where nobody knows whether it was
+        told to go off, it is as one that was: should it stay on, it will work again.
         """
         node = due.node
         if node.is_kept:  # somebody wants it back meanwhile
@@ -60,7 +61,12 @@ class Switching:
         if due.tag:
             self.tag(node.name, due.tag, True)
         self.membership.halt(node.name)
-        self._provider(node).stop(_machine(node))
+        try:
+            self._provider(node).stop(_machine(node))
+        except GridbridgeError as error:
+            if node.cause is Cause.DRAINED:  # an administrator wants it off
+                raise
+            _log.warning("event=not_done node=%s act=rest why=%r", node.name, str(error))
         return self._as(node, NodeState.STANDBY, node.cause)
 
     def _is_to_wait(self, node: Owned, seen: Idleness) -> bool:

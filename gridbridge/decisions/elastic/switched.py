@@ -69,15 +69,25 @@ def due(case: Case) -> Due | None:
     return rule(case) if rule else None
 
 
-def going_down(world: World) -> frozenset[str]:
-    """Return the hosts that rest and have power still: who woke one now would find it up."""
+def left_alone(world: World) -> frozenset[str]:
+    """Return the hosts that are neither to be woken nor to rest now.
+
+    Those that rest and have power still, or report and don't tell: who woke one would find it up.
+    Those that work, and don't tell whether they have power: nobody would see them off.
+    """
     listed = (one for pool in world.switched for one in world.machines.get(pool, ()))
-    on = {one.id for one in listed if one.state is MachineState.RUNNING}
-    return frozenset(
-        one.name
-        for one in world.kept
-        if one.pool in world.switched and one.state is NodeState.STANDBY and one.machine in on
-    )
+    states = {one.id: one.state for one in listed}
+    own = (one for one in world.kept if one.pool in world.switched)
+    return frozenset(one.name for one in own if _is_left_alone(one, states.get(one.machine), world))
+
+
+def _is_left_alone(node: Owned, state: MachineState | None, world: World) -> bool:
+    is_unknown = state is MachineState.UNKNOWN
+    if node.state is NodeState.STANDBY:
+        host = world.hosts.get(node.name.partition(".")[0])
+        reports = host is not None and not host.is_silent
+        return state is MachineState.RUNNING or (is_unknown and reports)
+    return node.state is NodeState.READY and is_unknown
 
 
 def adopted(

@@ -20,7 +20,7 @@ from gridbridge.decisions.elastic.moments import node_by_now
 from gridbridge.decisions.elastic.readiness import is_unready
 from gridbridge.decisions.elastic.spending import spent_since
 from gridbridge.decisions.elastic.supplying import supplied
-from gridbridge.decisions.elastic.switched import going_down, is_closed
+from gridbridge.decisions.elastic.switched import is_closed, left_alone
 from gridbridge.errors import GridbridgeError, NotSeen
 from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.machines import Machine
@@ -150,7 +150,7 @@ class Balancer:
             failed={**known.failed, **dict.fromkeys(rounds.shut(world), cell.now)},
         )
         if self._order.squeeze is not None and self._order.switched:
-            own, retry_s = self._own(world), self._order.demand.retry_s
+            own, retry_s = self._free(world), self._order.demand.retry_s
             standby = resting.standby_of(situation, own, retry_s, world.tags)
             situation = replace(situation, standby=standby)
         world = replace(world, is_unready=is_unready(situation))
@@ -235,13 +235,17 @@ class Balancer:
         if order.squeeze is None or not order.switched:
             return None
         marks = Marks(tags=seen.world.tags, movable=seen.movable)
-        situation = resting.only(seen.situation, self._own(seen.world), order.demand.retry_s)
+        situation = resting.only(seen.situation, self._free(seen.world), order.demand.retry_s)
         return resting.rested(situation, plan, order.rules, order.squeeze, marks)
 
     def _own(self, world: World) -> Set[str]:
-        """Return the names of the hosts that are switched on and off, and not on their way off."""
+        """Return the names of the hosts that are switched on and off."""
         switched = self._order.switched
-        return {one.name for one in world.kept if one.pool in switched} - going_down(world)
+        return {one.name for one in world.kept if one.pool in switched}
+
+    def _free(self, world: World) -> Set[str]:
+        """Return those that may rest or be woken now."""
+        return self._own(world) - left_alone(world)
 
     def entry(self, seen: Seen, plan: RoundPlan) -> Entry | None:
         """Tell what is done; nothing when that is nothing."""

@@ -338,6 +338,60 @@ def test_a_host_is_not_switched_off_for_its_boot_limit_while_tasks_may_run_there
     assert f"event=not_done node={chosen} act=stop" in caplog.text
 
 
+def test_a_host_that_does_not_tell_whether_it_is_on_is_not_put_to_rest(world: World) -> None:
+    """Nobody would see it off, or know when it is to be woken; the others rest."""
+    world.minutes(1)
+    world.switches.silent = {"alpha-n4"}
+    world.minutes(12)
+    resting, world.switches.silent = asleep(world), set()
+    world.minutes(12)
+
+    assert resting == ["alpha-n1", "alpha-n2", "alpha-n3"]
+    assert world.cell.hosts["alpha-n4"].is_open
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_host_that_could_not_be_switched_off_works_again(
+    world: World, caplog: pytest.LogCaptureFixture, is_told: bool
+) -> None:
+    """After as long as a boot may take, for it may go down; whether its state is told or not."""
+    world.switches.broken = {"alpha-n4"}
+    world.minutes(5)
+    before = world.cell.hosts["alpha-n4"].is_open
+    world.switches.silent = set() if is_told else {"alpha-n4"}
+    world.cell.waits = [HOUR] * 8
+    world.minutes(4)
+    soon = world.cell.hosts["alpha-n4"].is_open
+    world.minutes(8)
+
+    assert (before, soon, world.running()) == (False, False, 8)
+    assert (world.nodes()["alpha-n4"], world.cell.killed) == (ON, 0)
+    assert "event=not_done node=alpha-n4 act=rest" in caplog.text
+
+
+def test_a_host_that_could_not_be_switched_off_is_tried_again_later(world: World) -> None:
+    world.switches.broken = {"alpha-n4"}
+    world.minutes(5)
+    world.switches.broken = set()
+    world.minutes(20)
+
+    assert world.switches.off.count("alpha-n4") == 2
+    assert "alpha-n4" in asleep(world)
+
+
+def test_a_drained_host_that_can_not_be_switched_off_stays_closed(world: World) -> None:
+    """An administrator wants it to take no tasks; it is told again in each round."""
+    world.squeeze = {"target_reserve": 100}
+    world.switches.broken = {"alpha-n3"}
+    world.minutes(1)
+    Memory(world.database()).ask("alpha-n3", "drain")
+    world.minutes(20)
+
+    assert world.nodes()["alpha-n3"] == NodeState.DRAINING.value
+    assert not world.cell.hosts["alpha-n3"].is_open
+    assert world.switches.off.count("alpha-n3") == 20
+
+
 def test_hosts_on_their_way_work_once_they_are_squeezed_no_more(world: World) -> None:
     """What was closed for their tasks' ends is opened; and is no node any more."""
     world.squeeze = {"restriction": Restriction.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}

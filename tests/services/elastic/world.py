@@ -167,6 +167,8 @@ class Switches:
     is_dead: bool = False  # who is switched on never comes up
     boot_s: float = BOOT_S
     deaf: set[str] = field(default_factory=set)  # hosts that don't go off, whoever asks
+    broken: set[str] = field(default_factory=set)  # hosts whose controller refuses, whoever asks
+    silent: set[str] = field(default_factory=set)  # hosts that don't tell whether they are on
     lying: set[str] = field(default_factory=set)  # hosts that are told to be off
     lost: int = 0  # how many of the next packets that switch one on nobody hears
     halt_s: float = 0.0  # how long one needs to go down; it hears no packet until then
@@ -192,6 +194,8 @@ class Switches:
         """Switch one on."""
         self.world.trouble.may_end()
         self.on.append(machine.name)
+        if machine.name in self.broken:
+            raise NotGranted("no answer")
         is_heard = not self.lost and not self._goes_down(machine.name)
         self.lost = max(0, self.lost - 1)
         if is_heard and self.up_at[machine.name] is None:
@@ -203,6 +207,8 @@ class Switches:
         """Switch one off, whatever runs there."""
         self.world.trouble.may_end()
         self.off.append(machine.name)
+        if machine.name in self.broken:
+            raise NotGranted("no answer")
         if machine.name in self.deaf:
             self.up_at[machine.name] = self.world.now + timedelta(days=99)  # it is silent by now
             return
@@ -225,6 +231,8 @@ class Switches:
         return self.up_at[name] is None and at is not None and self.world.now < at
 
     def _state(self, name: str) -> MachineState:
+        if name in self.silent:
+            return MachineState.UNKNOWN
         if name in self.lying:
             return MachineState.STOPPED
         is_off = self.up_at[name] is None and not self._goes_down(name)
