@@ -28,18 +28,18 @@ def rested(seen: Situation, plan: Plan, rules: Balance, squeeze: Squeeze, marks:
 def only(seen: Situation, own: Set[str], retry_s: float) -> Situation:
     """Return a situation in which no other node rests or is woken than the site's own hosts.
 
-    One that did not come up is left alone for as long as a pool that had no node to give.
+    One that did not come up is left alone for as long as a pool that had no node to give. None is
+    left out: the cell lists hosts that rest too, and who is no node there counts as one that works.
     """
-    nodes = (_shown(one, own, seen, retry_s) for one in seen.nodes)
-    return replace(seen, nodes=tuple(one for one in nodes if one is not None))
+    return replace(seen, nodes=tuple(_shown(one, own, seen, retry_s) for one in seen.nodes))
 
 
-def _shown(node: Node, own: Set[str], seen: Situation, retry_s: float) -> Node | None:
-    if node.name not in own:
-        return None if node.state is NodeState.STANDBY else replace(node, is_kept=True)
+def _shown(node: Node, own: Set[str], seen: Situation, retry_s: float) -> Node:
+    if node.state is not NodeState.STANDBY:
+        return node if node.name in own else replace(node, is_kept=True)
     since = node.failed_at
     is_failed = since is not None and (seen.now - since).total_seconds() < retry_s
-    return None if node.state is NodeState.STANDBY and is_failed else node
+    return replace(node, is_drained=node.is_drained or is_failed or node.name not in own)
 
 
 def standby_of(

@@ -1,0 +1,64 @@
+"""Which of the site's own hosts a round counts, and which of them may rest or be woken."""
+
+from dataclasses import replace
+
+import pytest
+
+from gridbridge.decisions.elastic.demand.deciding import decide
+from gridbridge.model.elastic.nodes import Node
+from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.sections import Balance, Demand, Restriction, Squeeze
+from gridbridge.model.elastic.standby import STANDBY_AUTO, Cause, Marks, Rest
+from gridbridge.services.elastic import resting
+from tests.decisions.elastic.cells import MASTER, ago, instance, node, situation
+
+FAILED = replace(node("n5", state="standby"), failed_at=ago(2))
+ALL = {f"n{at}" for at in range(7)}
+MARKS = Marks(tags=dict.fromkeys(ALL, (STANDBY_AUTO,)))
+
+
+def seen(*asleep: Node) -> Situation:
+    """Return a master, four hosts with a task each, and some that the cell lists closed."""
+    on = [node(f"n{at}") for at in range(1, 5)]
+    hosts = [instance(MASTER, slots=0), *(instance(one.name, (1,)) for one in on)]
+    off = (instance(one.name, state="d") for one in asleep)
+    return situation(*hosts, *off, nodes=(*on, *asleep))
+
+
+def squeezed(cell: Situation, own: set[str], squeeze: Squeeze, least: int, most: int) -> Rest:
+    """Return what a squeeze makes of a round."""
+    rules = Balance(min_nodes=least, max_nodes=most)
+    plan = decide(cell, rules, Demand(), {})
+    return resting.rested(resting.only(cell, own, 600), plan, rules, squeeze, MARKS)
+
+
+@pytest.mark.parametrize(
+    ("asleep", "own"),
+    [
+        (node("n5", state="standby"), ALL - {"n5"}),
+        (FAILED, ALL),
+        (node("n5", state="standby"), ALL),
+    ],
+    ids=["goes down", "did not come up", "off"],
+)
+def test_no_host_rests_for_one_that_rests_already(asleep: Node, own: set[str]) -> None:
+    """The least is kept of hosts that work, though the cell lists the others too."""
+    freed = Squeeze(restriction=Restriction.ALL, target_reserve=0.5, minimal_reserve=0.25)
+
+    assert squeezed(seen(asleep), own, freed, 5, 9).off == ()
+    assert squeezed(seen(asleep), own, freed, 4, 9).off == ("n4",)
+
+
+@pytest.mark.parametrize(
+    ("asleep", "own"),
+    [(node("n5", state="standby"), ALL - {"n5"}), (FAILED, ALL)],
+    ids=["goes down", "did not come up"],
+)
+def test_a_host_that_rests_and_can_not_be_woken_takes_no_place_of_another(
+    asleep: Node, own: set[str]
+) -> None:
+    wanted = Squeeze(minimal_reserve=9, target_reserve=9)
+    cell = seen(asleep, node("n6", state="standby"))
+
+    assert squeezed(cell, own, wanted, 0, 6).on == ("n6",)
+    assert squeezed(seen(asleep), own, wanted, 0, 6).cause is Cause.NO_STANDBY
