@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gridbridge.decisions.elastic.counting import elapsed_s, is_stable, nodes_of, told_hosts
+from gridbridge.decisions.elastic.demand.standing import is_busy
 from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
 from gridbridge.model.elastic.plan import Plan, Refusal, Refused, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance
@@ -68,8 +69,11 @@ def lasting(node: Node, seen: Situation) -> Iterator[Refused]:
 
 
 def _is_busy(node: Node, seen: Situation, *, is_faithful: bool) -> bool:
-    """Say whether a job runs or starts on a node; StarCluster takes a name for a part of others."""
-    busy = (one for one in seen.cell.instances if one.running)
+    """Say whether a job runs or starts on a node, or has slots reserved there.
+
+    StarCluster takes a name for a part of others, and knows no reservations.
+    """
     if is_faithful:
+        busy = (one for one in seen.cell.instances if one.running)
         return any(node.name in f"{one.queue}@{one.host}" for one in busy)
-    return any(is_same_host(node.name, one.host) for one in busy)
+    return is_busy(one for one in seen.cell.instances if is_same_host(node.name, one.host))

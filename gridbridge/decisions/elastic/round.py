@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge.decisions.elastic import life, switched
-from gridbridge.decisions.elastic.demand.standing import instances_of
+from gridbridge.decisions.elastic.demand.standing import instances_of, is_busy
 from gridbridge.decisions.elastic.life import Patience
 from gridbridge.model.elastic.cell import Instance
 from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
@@ -51,7 +51,7 @@ def hosts_seen(seen: Situation) -> Mapping[str, HostSeen]:
     for name, instances in instances_of(seen).items():
         if instances:
             found[name.partition(".")[0]] = HostSeen(
-                is_busy=any(one.running or one.used or one.reserved for one in instances),
+                is_busy=is_busy(instances),
                 is_silent=all(_is_silent(one) for one in instances),
             )
     return found

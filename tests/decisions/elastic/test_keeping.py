@@ -34,6 +34,15 @@ def test_idle_nodes_are_removed_and_busy_ones_stay() -> None:
     assert [(one.host, one.cause) for one in found.refused] == [("n2", Refusal.BUSY)]
 
 
+def test_a_node_with_reserved_slots_stays() -> None:
+    """Of an advance reservation; the look before a removal finds it in use."""
+    reserved = replace(instance("n2"), reserved=1)
+    found = plan(cell(instance("n1"), reserved, nodes=TWO))
+
+    assert found.remove == ("n1",)
+    assert [(one.host, one.cause) for one in found.refused] == [("n2", Refusal.BUSY)]
+
+
 def test_only_as_many_stay_as_what_waits_needs() -> None:
     """Jobs that wait for something else keep no node."""
     nodes = (*TWO, node("n3"))

@@ -243,6 +243,15 @@ def test_a_node_of_which_too_little_is_known_stays(one: Node, why: Refusal) -> N
     assert ((), [why]) == (plan.remove, [each.cause for each in plan.refused])
 
 
+def test_a_node_with_reserved_slots_stays() -> None:
+    """Of an advance reservation, which StarCluster does not know."""
+    reserved = replace(instance("n1"), reserved=1)
+    seen = situation(instance(MASTER), reserved, nodes=ONE.values())
+
+    assert [one.cause for one in decide(seen, RULES).refused] == [Refusal.BUSY]
+    assert decide(seen, RULES, is_faithful=True).remove == ("n1",)
+
+
 def test_a_node_that_is_in_no_queue_is_given_back() -> None:
     """No job can come there; the cell's layout says so."""
     seen = cluster(ONE)

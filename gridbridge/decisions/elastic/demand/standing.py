@@ -66,8 +66,8 @@ def is_left_out(queue: str, seen: Situation) -> bool:
 
 
 def is_busy(instances: Iterable[Instance]) -> bool:
-    """Say whether a task that counts runs or starts on a host."""
-    return any(one.running or one.used for one in instances)
+    """Say whether a task that counts runs or starts on a host, or has slots reserved there."""
+    return any(one.running or one.used or one.reserved for one in instances)
 
 
 def standing(
