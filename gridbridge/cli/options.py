@@ -1,8 +1,9 @@
 """What commands share: their options, and how they print a time."""
 
+import math
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -25,6 +26,19 @@ CONFIG_FILE = click.option(
     "--config", "path", metavar="FILE", default=CONFIG, show_default=True, help="Read this file."
 )
 JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as JSON.")
+
+
+class Finite(click.FloatRange):
+    """A number within a range; nan and infinity are none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read it."""
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return found
 
 
 def clock(at: datetime | None, now: datetime) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output, program
-from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, clock
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, Finite, clock
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
 from gridbridge.services.tools import qacct_remote as service
 from gridbridge.services.tools.qacct_remote import ANYBODY, Account, Total
@@ -23,12 +23,6 @@ NUMBERS = ("WAITED", "WALLCLOCK", "CPU", "MAXRSS", "FAILED", "EXIT", "JOBS", "UT
 MOST_DAYS = 36500.0
 
 
-def _days(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
-    if value is not None and not 0 < value <= MOST_DAYS:  # nan is neither
-        raise click.BadParameter(f"{value:g} is not in 0<x<={MOST_DAYS:g}")
-    return value
-
-
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-j", "job", metavar="JOB[.TASK]", help="Tell of this local job, record by record.")
 @click.option(
@@ -39,7 +33,9 @@ def _days(_: click.Context, __: click.Parameter, value: float | None) -> float |
     flag_value=ANYBODY,
     help="Add up what OWNER's remote jobs used; without a name everybody's.",
 )
-@click.option("-d", "days", metavar="DAYS", type=float, callback=_days, help="Since so long.")
+@click.option(
+    "-d", "days", metavar="DAYS", type=Finite(0, MOST_DAYS, min_open=True), help="Since so long."
+)
 @CONFIG_FILE
 @FOLDER
 @JSON

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import JSON
+from gridbridge.cli.options import JSON, Finite
 from gridbridge.cli.plots import written
 from gridbridge.model.elastic.replayed import Outcome, ReplayRules, Terms
 from gridbridge.model.elastic.sections import Demand
@@ -63,42 +63,42 @@ HEAD = (
 )
 @click.option(
     "--boot-s",
-    type=click.FloatRange(0, 86400),
+    type=Finite(0, 86400),
     default=300.0,
     show_default=True,
     help="How long a node takes until it runs tasks.",
 )
 @click.option(
     "--price",
-    type=click.FloatRange(0, 1e6),
+    type=Finite(0, 1e6),
     default=1.0,
     show_default=True,
     help="What a node costs an hour.",
 )
 @click.option(
     "--watts",
-    type=click.FloatRange(0, 1e6),
+    type=Finite(0, 1e6),
     default=300.0,
     show_default=True,
     help="What a node needs while it is on.",
 )
 @click.option(
     "--billing-s",
-    type=click.FloatRange(1, 86400),
+    type=Finite(1, 86400),
     default=1.0,
     show_default=True,
     help="What is paid for at once.",
 )
 @click.option(
     "--idle-timeout-s",
-    type=click.FloatRange(0, 2592000),
+    type=Finite(0, 2592000),
     default=300.0,
     show_default=True,
     help="Policy demand removes a node that was idle for so long.",
 )
 @click.option(
     "--target-wait-s",
-    type=click.FloatRange(0, 2592000),
+    type=Finite(0, 2592000),
     default=0.0,
     show_default=True,
     help="Policy demand adds nothing for what is done in this and a boot.",
@@ -108,21 +108,21 @@ HEAD = (
 @click.option("--to", "end", type=DAY, help="Only what was submitted before (UTC).")
 @click.option(
     "--days",
-    type=click.FloatRange(0.01, 3660),
+    type=Finite(0.01, 3660),
     default=7.0,
     show_default=True,
     help="How long a made-up workload is.",
 )
 @click.option(
     "--tasks-a-day",
-    type=click.FloatRange(1, 1e6),
+    type=Finite(1, 1e6),
     default=1000.0,
     show_default=True,
     help="How many tasks it has.",
 )
 @click.option(
     "--load",
-    type=click.FloatRange(0, 1),
+    type=Finite(0, 1),
     default=0.5,
     show_default=True,
     help="Which part of all slots it uses.",

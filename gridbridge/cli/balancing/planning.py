@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, JSON, or_later
+from gridbridge.cli.options import CONFIG_FILE, JSON, Finite, or_later
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.model.elastic.told import Told
 from gridbridge.services.tools import balance as service
@@ -43,7 +43,7 @@ OPTIONS = (
     ),
     click.option(
         *("-w", *both("job_wait_time"), "job_wait_time_s"),
-        type=click.FloatRange(min=0),
+        type=Finite(min=0),
         help="Seconds after which a waiting job makes the cluster grow.",
     ),
     click.option(
@@ -53,7 +53,7 @@ OPTIONS = (
     ),
     click.option(
         *("-s", *both("stabilization_time"), "stabilization_s"),
-        type=click.FloatRange(min=0),
+        type=Finite(min=0),
         help="Seconds after a change in which nothing else is done.",
     ),
     click.option(

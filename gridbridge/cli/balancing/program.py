@@ -9,7 +9,7 @@ import click
 
 from gridbridge.cli import output, program
 from gridbridge.cli.balancing.planning import both, rules, told_plain
-from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN
+from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN, Finite
 from gridbridge.cli.seeing.plot import drawn
 from gridbridge.errors import NotSeen
 from gridbridge.model.elastic.told import Told
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 @rules
 @click.option(
     *("-i", *both("interval"), "interval_s"),
-    type=click.FloatRange(min=5),
+    type=Finite(min=5),
     help="Seconds between two rounds of --loop.",
 )
 @click.option(
     *("-l", *both("lookback_window"), "lookback_min"),
-    type=click.FloatRange(min=1),
+    type=Finite(min=1),
     default=180.0,
     show_default=True,
     help="Minutes of ended jobs that the averages are made of.",

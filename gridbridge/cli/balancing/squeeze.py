@@ -5,11 +5,12 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, JSON, or_later
+from gridbridge.cli.options import CONFIG_FILE, JSON, Finite, or_later
 from gridbridge.services.elastic import squeezing as service
 from gridbridge.services.tools import squeeze as site
 
 DEFAULT_FACTOR = 2.0  # hsqueeze's, for both reserves
+MOST_FACTOR = 1e6  # no cluster has so much free; more could not be reckoned with
 ON_SCREEN = "-"
 
 
@@ -20,14 +21,14 @@ ON_SCREEN = "-"
     "--minimal-resources",
     "minimal",
     metavar="FACTOR",
-    type=float,
+    type=Finite(-MOST_FACTOR, MOST_FACTOR),
     help="The reserve that each node has to have, in standard instances.",
 )
 @click.option(
     "--target-resources",
     "target",
     metavar="FACTOR",
-    type=float,
+    type=Finite(-MOST_FACTOR, MOST_FACTOR),
     help="The reserve that each node keeps when others are switched off.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Tell the candidates too.")

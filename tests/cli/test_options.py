@@ -1,0 +1,66 @@
+"""The types of options that commands share."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from gridbridge import cli
+from gridbridge.cli.balancing import program
+from gridbridge.cli.main import gridbridge
+from gridbridge.cli.options import Finite
+from gridbridge.cli.qacct_remote import qacct_remote
+
+
+def commands(one: click.Command) -> Iterator[click.Command]:
+    """Give a command and those below it."""
+    yield one
+    if isinstance(one, click.Group):
+        for name in one.list_commands(click.Context(one)):
+            found = one.get_command(click.Context(one), name)
+            assert found
+            yield from commands(found)
+
+
+def every() -> Iterator[click.Command]:
+    """Give the commands of all programs."""
+    yield from commands(gridbridge)
+    for module in pkgutil.walk_packages(cli.__path__, "gridbridge.cli."):
+        found = vars(importlib.import_module(module.name)).values()
+        yield from (one for one in found if isinstance(one, click.Command))
+
+
+def test_no_option_takes_nan_or_infinity() -> None:
+    """A number that is none passes every limit, and then nothing that is reckoned is right."""
+    params = {id(one): one for command in every() for one in command.params}
+    numbers = [one for one in params.values() if isinstance(one.type, click.types.FloatParamType)]
+    ranges = [one for one in params.values() if isinstance(one.type, click.FloatRange)]
+
+    assert len(ranges) > 10
+    assert [one.name for one in (*numbers, *ranges) if not isinstance(one.type, Finite)] == []
+
+
+@pytest.mark.parametrize("word", ["nan", "inf", "-inf", "1e999"])
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (gridbridge, ("squeeze", "--model", "none", "--minimal-resources")),
+        (gridbridge, ("squeeze", "--model", "none", "--target-resources")),
+        (gridbridge, ("simulate", "--synthetic", "a", "--max-nodes", "2", "--load")),
+        (gridbridge, ("simulate", "--synthetic", "a", "--max-nodes", "2", "--price")),
+        (gridbridge, ("balance", "plan", "--job-wait-time")),
+        (program.balance, ("--interval",)),
+        (qacct_remote, ("-d",)),
+    ],
+    ids=["minimal", "target", "load", "price", "wait", "interval", "days"],
+)
+def test_such_a_word_is_refused_in_one_line(
+    command: click.Command, words: tuple[str, ...], word: str
+) -> None:
+    told = CliRunner().invoke(command, (*words, word))
+
+    assert told.exit_code == 2
+    assert "is not" in told.output.splitlines()[-1]
