@@ -59,6 +59,7 @@ def situation(documents: Documents, kept: Kept, where: str, queue: str = USUAL) 
         watched=kept.watched,
         runtimes=kept.runtimes,
         elsewhere=kept.elsewhere,
+        elsewhere_free=kept.elsewhere_free,
         failed=kept.failed,
         spent=kept.spent,
     )

@@ -31,5 +31,6 @@ class Kept:
     watched: Mapping[int, Watched] = field(default_factory=dict)
     runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)
     elsewhere: Mapping[str, float] = field(default_factory=dict)
+    elsewhere_free: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, datetime] = field(default_factory=dict)
     spent: float = 0.0

@@ -60,11 +60,12 @@ def look_at(folder: str, queue: str = cells.USUAL) -> Situation:
     return cells.situation(*saved.read(folder), where=folder, queue=queue)
 
 
-def save(policy: Policy, folder: str, now: datetime) -> None:
+def save(policy: Policy, folder: str, now: datetime, published: str = PUBLISHED) -> None:
     """Save what a round looks at now in a folder; NotSeen, or OutputError when it can't be."""
     documents, kept = cells.printed(policy, now)
     where, queue = policy.site.cluster, policy.balance.queue
     seen = remembering.filled(cells.situation(documents, kept, where, queue), policy)
+    sooner = list(_elsewhere(policy, seen, published))
     kept = replace(
         kept,
         last_change=seen.last_change,
@@ -72,6 +73,8 @@ def save(policy: Policy, folder: str, now: datetime) -> None:
         eligible_since=seen.eligible_since,
         watched=seen.watched,
         runtimes=ends.read(BALANCE_ENDS).runtimes,
+        elsewhere={queue: STARTS_S for queue, _ in sooner},
+        elsewhere_free=dict(sooner),
         failed=seen.failed,
         spent=seen.spent,
     )

@@ -18,9 +18,11 @@ from gridbridge.model.elastic.saved import Documents, Kept
 QSTAT, QHOST, QCONF, STATE = "qstat.xml", "qhost.xml", "qconf.json", "state.json"
 OAR = "oar.txt"  # of an OAR server, in place of the first three
 KEYS = ("now", "master", "last_change", "nodes")
-MORE = ("best_effort", "eligible", "watched", "runtimes", "elsewhere", "failed", "spent")
+ELSEWHERE = ("elsewhere", "elsewhere_free")
+MORE = ("best_effort", "eligible", "watched", "runtimes", *ELSEWHERE, "failed", "spent")
+MARKS = ("kept", "drained", "machine")  # true or false
 OF_WATCHED = ("at", "tasks", "room_since", "stuck_since")
-OF_NODE = ("up_since", "state", "since", "idle_since", "pool", "group", "kept")
+OF_NODE = ("up_since", "state", "since", "idle_since", "failed_at", "pool", "group", *MARKS)
 A_TIME = "an ISO 8601 time such as 2026-11-23T20:00:00+00:00"
 MOST_BYTES = 1 << 30
 INFINITE = float("inf")
@@ -88,9 +90,12 @@ def _node_told(node: Node) -> dict[str, object]:
     more = {
         "since": node.since.isoformat() if node.since else None,
         "idle_since": node.idle_since.isoformat() if node.idle_since else None,
+        "failed_at": node.failed_at.isoformat() if node.failed_at else None,
         "pool": node.pool,
         "group": node.group,
         "kept": node.is_kept,
+        "drained": node.is_drained,
+        "machine": node.has_machine,
     }
     told = {"up_since": since, "state": node.state.value}
     return told | {key: value for key, value in more.items() if value}
@@ -107,6 +112,7 @@ def _more_told(kept: Kept) -> dict[str, object]:
         "watched": {str(job): _watched_told(one) for job, one in kept.watched.items()},
         "runtimes": runtimes,
         "elsewhere": dict(kept.elsewhere),
+        "elsewhere_free": dict(kept.elsewhere_free),
         "failed": {pool: at.isoformat() for pool, at in kept.failed.items()},
         "spent": kept.spent,
     }
@@ -170,6 +176,10 @@ class _State:
                 queue: self._number(told, f"elsewhere.{queue}")
                 for queue, told in self._all("elsewhere").items()
             },
+            elsewhere_free={
+                queue: int(self._number(told, f"elsewhere_free.{queue}"))
+                for queue, told in self._all("elsewhere_free").items()
+            },
             failed=self._times("failed"),
             spent=self._number(self._told.get("spent", 0), "spent"),
         )
@@ -208,7 +218,10 @@ class _State:
             idle_since=self._time(table, "idle_since", where),
             pool=self._text(table.get("pool", ""), f"{where}pool"),
             group=self._text(table.get("group", ""), f"{where}group"),
+            failed_at=self._time(table, "failed_at", where),
             is_kept=self._is(table.get("kept", False), f"{where}kept"),
+            is_drained=self._is(table.get("drained", False), f"{where}drained"),
+            has_machine=self._is(table.get("machine", False), f"{where}machine"),
         )
 
     def _number_of(self, job: str, key: str) -> int:

@@ -99,6 +99,23 @@ def test_a_damaged_file_of_them_ends_no_round(tmp_path: Path) -> None:
     assert look(tmp_path, None).runtimes == {}
 
 
+def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Path) -> None:
+    (tmp_path / shown.CLUSTERS).mkdir()
+    files.replace(f"{tmp_path}/{shown.CLUSTERS}/beta.json", shown.encode(ROOM))
+    printed = Documents(qstat=b"<a/>", qhost=b"<b/>"), Kept(now=NOON)
+    queue = instance(MASTER, (1,), slots=5, queue="transfer-beta")
+    with (
+        patch.object(looking.cells, "printed", return_value=printed),
+        patch.object(looking.cells, "situation", return_value=cell(queue)),
+    ):
+        looking.save(
+            config.parse("FILE", SITE.encode()), str(tmp_path / "saved"), NOON, str(tmp_path)
+        )
+    kept = saved.read(str(tmp_path / "saved"))[1]
+
+    assert (kept.elsewhere, kept.elsewhere_free) == ({"transfer-beta": 30.0}, {"transfer-beta": 4})
+
+
 def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> None:
     known = {7: Watched(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
     printed = Documents(qstat=b"<a/>", qhost=b"<b/>"), Kept(now=NOON)

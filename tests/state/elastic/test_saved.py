@@ -22,6 +22,8 @@ KEPT = Kept(
         Node(name="n1", up_since=NOON - timedelta(days=2)),
         Node(name="n2", state=NodeState.BOOTING, since=NOON, pool="big", group="big-1"),
         Node(name="n3", idle_since=NOON, is_kept=True),
+        Node(name="n4", state=NodeState.FAILED, failed_at=NOON, has_machine=True),
+        Node(name="n5", state=NodeState.DRAINING, is_drained=True),
     ),
     best_effort=frozenset(("be.q",)),
     eligible_since={7: NOON},
@@ -31,6 +33,7 @@ KEPT = Kept(
     },
     runtimes={("alice", "job"): 60.0, ("alice", "other"): 5.5},
     elsewhere={"transfer-beta": 90.0},
+    elsewhere_free={"transfer-beta": 12},
     failed={"big": NOON},
     spent=12.5,
 )
