@@ -1,6 +1,6 @@
 """When the last machine, the master's own, is ended: StarCluster's --kill-cluster, made safe."""
 
-from gridbridge.decisions.elastic.life import host_of
+from gridbridge.decisions.elastic.listed import host_of
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine
 from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.elastic.owned import World

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gridbridge.decisions.elastic import life, switched
+from gridbridge.decisions.elastic import life, listed, switched
 from gridbridge.decisions.elastic.demand.standing import instances_of, is_busy
 from gridbridge.decisions.elastic.life import Patience
 from gridbridge.model.elastic.cell import Instance
@@ -99,7 +99,7 @@ def _squeezed(node: Owned, world: World, rest: Rest | None) -> Due | None:
     if rest is None or node.pool not in world.switched or node.pool not in world.machines:
         return None
     if node.state is NodeState.READY and _is_among(node.name, rest.off) and not node.is_kept:
-        host = life.host_of(node.name, world.hosts)
+        host = listed.host_of(node.name, world.hosts)
         is_moved = _is_among(node.name, (one.source for one in rest.moved))
         is_busy = host is not None and host.is_busy
         due = switched.rests(node, world.now, is_busy=is_busy, is_moved=is_moved)
@@ -194,7 +194,7 @@ def shut(world: World) -> frozenset[str]:
 
     Those whose list did not come, that have no provider, or whose provider ends no machines.
     """
-    stuck = {one.pool for one in life.left_over(world)}
+    stuck = {one.pool for one in listed.left_over(world)}
     return frozenset(stuck | world.pools - world.machines.keys())
 
 

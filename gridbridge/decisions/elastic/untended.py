@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from gridbridge.decisions.elastic.life import host_of, machine_of
+from gridbridge.decisions.elastic.listed import host_of, machine_of
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
 from gridbridge.model.elastic.owned import Owned, World
 

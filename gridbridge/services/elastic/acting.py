@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.apply.elastic import preparing
 from gridbridge.apply.elastic.acts import Acts
-from gridbridge.decisions.elastic import by_hand, life, mastership, untended
+from gridbridge.decisions.elastic import by_hand, listed, mastership, untended
 from gridbridge.decisions.elastic import round as rounds
 from gridbridge.decisions.elastic.demand.pools import is_left_out
 from gridbridge.decisions.elastic.life import Patience
@@ -142,7 +142,7 @@ class Balancer:
         world, asked = self._world(cell), self._memory.asked()
         silent = untended.silent_under_tasks(world, self._memory.silent())
         wished = [rounds.wished_for(one, world, asked) for one in world.kept]
-        wished += life.taken_in(world)
+        wished += listed.taken_in(world)
         known = remembering.remembered(cell, self._memory, self._order.rules, self._order.demand)
         situation = replace(
             known,
@@ -212,10 +212,10 @@ class Balancer:
             released=self._order.released,
             tags=self._tags() if self._order.switched else {},
         )
-        world = replace(world, kept=(*world.kept, *life.own_hosts(world)))
-        addresses = {one.name: self._address_of(one.name) for one in life.named_as_hosts(world)}
+        world = replace(world, kept=(*world.kept, *listed.own_hosts(world)))
+        addresses = {one.name: self._address_of(one.name) for one in listed.named_as_hosts(world)}
         world = replace(world, addresses=addresses)
-        return replace(world, unlisted=life.unlisted(world, self._memory.unlisted()))
+        return replace(world, unlisted=listed.unlisted(world, self._memory.unlisted()))
 
     def decide(self, seen: Seen) -> RoundPlan:
         """Decide by the policy in force, and by the lives of nodes."""
@@ -318,7 +318,7 @@ class Balancer:
         silent = {name for name, at in left_out.items() if is_left_out(at, now, retry_s)}
         usable = set(seen.world.machines) - silent - self._order.switched
         local = seen.situation.local_now
-        there = (*seen.world.kept, *life.taken_in(seen.world))
+        there = (*seen.world.kept, *listed.taken_in(seen.world))
         told = supplied(plan, self._order.pools, usable, there, local)
         if told.add < plan.add:
             _log.warning("event=no_pool pool=%s nodes=%s", plan.pool, plan.add - told.add)

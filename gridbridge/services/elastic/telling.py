@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping
 
-from gridbridge.decisions.elastic import life
+from gridbridge.decisions.elastic import listed
 from gridbridge.model.elastic.machines import POOL_TAG, Machine
 from gridbridge.model.elastic.owned import Owned, World
 from gridbridge.model.elastic.sections import Pool
@@ -16,7 +16,7 @@ Ending = Callable[[str, str], str]  # what is typed to end a machine, by its poo
 
 def left_over(world: World, pools: Mapping[str, Pool], ending: Ending) -> None:
     """Tell of machines that their provider does not end."""
-    for one in life.left_over(world):
+    for one in listed.left_over(world):
         words = "event=not_destroyed node=%s pool=%s provider=%s machine=%s mend=%r"
         pool, mend = pools.get(one.pool, Pool()), ending(one.pool, one.machine)
         _log.warning(words, one.name, one.pool, pool.provider, one.machine, mend)
@@ -33,7 +33,7 @@ def unreachable(world: World, providers: Container[str]) -> None:
 
 def other_hosts(world: World, ending: Ending) -> None:
     """Tell of machines of ours that have the name of another host of the cell."""
-    for one in life.other_hosts(world):
+    for one in listed.other_hosts(world):
         words = "event=other_host machine=%s name=%s mend=%r"
         mend = f"rename it, or {ending(one.pool, one.id)}"
         _log.warning(words, one.id, one.name, mend)

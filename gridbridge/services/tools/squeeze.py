@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from gridbridge.apply.elastic import tagging
 from gridbridge.apply.elastic.membership import membership_of
-from gridbridge.decisions.elastic import life
+from gridbridge.decisions.elastic import listed
 from gridbridge.decisions.elastic import round as rounds
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.cell import Shape
@@ -93,12 +93,12 @@ def _with_own(seen: Situation, policy: Policy) -> Situation:
         hosts=rounds.hosts_seen(seen),
         switched=frozenset(providers),
     )
-    nodes = (_idle(one.node, world) for one in life.own_hosts(world))
+    nodes = (_idle(one.node, world) for one in listed.own_hosts(world))
     return replace(seen, nodes=tuple(nodes))
 
 
 def _idle(node: Node, world: World) -> Node:
-    host = life.host_of(node.name, world.hosts)
+    host = listed.host_of(node.name, world.hosts)
     return replace(node, idle_since=None if host is None or host.is_busy else NEVER)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.elastic import life
+from gridbridge.decisions.elastic import life, listed
 from gridbridge.decisions.elastic.life import Patience
 from gridbridge.model.elastic.machines import MASTER_TAG, OWNER_TAG, POOL_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
@@ -220,10 +220,10 @@ def test_it_is_known_since_when_no_list_has_a_node() -> None:
     before = known.unlisted
     silent = replace(known, machines={})
 
-    assert before == life.unlisted(known, before) == life.unlisted(silent, before)
-    assert {"alpha-n7 m-1": NOON} == life.unlisted(known, {})
-    assert before == life.unlisted(world(node(S.READY), (STOPPED,)), before)
-    assert {} == life.unlisted(world(node(S.READY), (RUNNING,)), before)
+    assert before == listed.unlisted(known, before) == listed.unlisted(silent, before)
+    assert {"alpha-n7 m-1": NOON} == listed.unlisted(known, {})
+    assert before == listed.unlisted(world(node(S.READY), (STOPPED,)), before)
+    assert {} == listed.unlisted(world(node(S.READY), (RUNNING,)), before)
 
 
 @pytest.mark.parametrize("host", [IDLE, SILENT])
@@ -234,7 +234,7 @@ def test_a_machine_named_as_a_host_of_the_site_is_left_alone(host: HostSeen, add
 
     assert ((), ["m-1"]) == (
         life.due(known, PATIENCE),
-        [one.id for one in life.other_hosts(known)],
+        [one.id for one in listed.other_hosts(known)],
     )
 
 
@@ -271,7 +271,7 @@ def test_nothing_is_due_for_a_pool_whose_provider_gave_no_whole_list(state: Node
 states = st.sampled_from([one for one in NodeState if one is not NodeState.GONE])
 hosts = st.none() | st.builds(HostSeen, is_busy=st.booleans(), is_silent=st.booleans())
 owners = st.sampled_from(["alpha", "beta", ""])
-listed = st.lists(
+lists = st.lists(
     st.builds(
         machine, st.sampled_from(list(MachineState)), owner=owners, id=st.sampled_from("abc")
     ),
@@ -280,7 +280,7 @@ listed = st.lists(
 )
 
 
-@given(states, st.sampled_from(["", "a", "b"]), st.floats(0, 1e5), listed, hosts)
+@given(states, st.sampled_from(["", "a", "b"]), st.floats(0, 1e5), lists, hosts)
 def test_no_machine_of_another_owner_is_ever_given_back(
     state: NodeState, known: str, seconds: float, machines: list[Machine], host: HostSeen | None
 ) -> None:

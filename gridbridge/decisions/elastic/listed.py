@@ -1,0 +1,185 @@
+"""What the providers' lists tell of nodes, and which machines in them nobody knows yet.
+
+Who owns a machine is said by its provider's tags alone.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from gridbridge.decisions.elastic import switched
+from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned, World
+
+LISTED_S = 120.0  # a new machine is in its provider's list by then, and one left out by mistake
+
+
+def machine_of(node: Owned, world: World) -> Machine | None:
+    """Return a node's machine: by its id, or by its name and tag where no id is known yet."""
+    own = _own(world, node.pool)
+    if node.machine:
+        return next((one for one in own if one.id == node.machine), None)
+    return next((one for one in own if one.name == node.name), None)
+
+
+def host_of(name: str, hosts: Mapping[str, HostSeen]) -> HostSeen | None:
+    """Return what the cell tells of a host; None where it does not know it."""
+    return hosts.get(name.partition(".")[0])
+
+
+def _own(world: World, pool: str) -> list[Machine]:
+    """Return the machines of a pool that are ours and not gone, the oldest first."""
+    own = (
+        one
+        for one in world.machines.get(pool, ())
+        if one.belongs_to(world.cluster)
+        and one.pool == pool
+        and one.state is not MachineState.GONE
+        and MASTER_TAG not in one.tags
+    )
+    return sorted(own, key=lambda one: (one.created is None, one.created or world.now, one.id))
+
+
+def told_as(node: Owned) -> str:
+    """Return what tells a node from all others: two machines may have one name for a while."""
+    return f"{node.name} {node.machine}"
+
+
+def lacks(machine: Machine | None, pool: str, world: World) -> bool:
+    """Say whether a node has no machine that could run: a made one that was stopped is dead."""
+    is_made = pool not in world.switched
+    return machine is None or (is_made and machine.state is MachineState.STOPPED)
+
+
+def unlisted(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
+    """Return since when each node's machine is in no list, or stopped there.
+
+    A list that did not come tells nothing. A right one that leaves nodes out can't be told from one
+    of nodes that are gone: more than one has to say so.
+    """
+    found = dict[str, datetime]()
+    for node in world.kept:
+        since = before.get(told_as(node))
+        if node.pool in world.machines:
+            is_out = lacks(machine_of(node, world), node.pool, world)
+            since = (since or world.now) if is_out else None
+        if since is not None:
+            found[told_as(node)] = min(since, world.now)
+    return found
+
+
+def left_over(world: World) -> tuple[Owned, ...]:
+    """Return the nodes whose machines are of no use, and that their provider does not end."""
+    return tuple(one for one in world.kept if _is_left_over(one, world))
+
+
+def _is_left_over(node: Owned, world: World) -> bool:
+    is_out = node.state is NodeState.REMOVING and host_of(node.name, world.hosts) is None
+    is_late = (world.now - node.since).total_seconds() > LISTED_S
+    is_own = node.pool not in world.switched
+    is_useless = is_own and is_late and (is_out or node.state is NodeState.FAILED)
+    return is_useless and machine_of(node, world) is not None
+
+
+def with_machine(node: Owned, machine: Machine, world: World) -> Owned:
+    """Return a node with what its machine tells."""
+    return replace(
+        node,
+        machine=machine.id,
+        address=machine.address or node.address,
+        host_key=machine.host_key or node.host_key,
+        up_since=node.up_since or machine.created or world.now,
+    )
+
+
+def taken_in(world: World) -> tuple[Owned, ...]:
+    """Return the nodes of machines that this round takes in: limits count them before it is over.
+
+    Not those that are made twice: they are given back.
+    """
+    found = (one.node for one in of_strangers(world))
+    return tuple(one for one in found if one.cause is not Cause.DOUBLE)
+
+
+def own_hosts(world: World) -> tuple[Owned, ...]:
+    """Return the nodes of the site's own hosts that nobody has kept yet."""
+    return tuple(one for one in taken_in(world) if one.pool in world.switched)
+
+
+def of_strangers(world: World) -> Iterator[Due]:
+    """Take in machines of ours that nobody knows, and give back those whose name is taken."""
+    known = {world.machine_key(one.pool, one.machine) for one in world.kept if one.machine}
+    names = {one.name for one in world.kept}
+    waiting = {(one.pool, one.name) for one in world.kept if not one.machine}
+    for pool in sorted(world.machines):
+        for machine in _own(world, pool):
+            if world.machine_key(pool, machine.id) in known:
+                continue
+            if pool in world.switched:
+                yield from _of_own_host(machine, pool, world, names)
+            elif (pool, machine.name) in waiting:
+                waiting.discard((pool, machine.name))  # it is that node's machine
+            elif _is_other_host(machine, world):
+                continue
+            elif machine.name in names:
+                yield _double(machine, pool, world)
+            else:
+                names.add(machine.name)
+                node = _adopted(machine, pool, world)
+                yield Due(node=node, act=Act.JOIN if node.state is NodeState.JOINING else None)
+
+
+def _of_own_host(machine: Machine, pool: str, world: World, names: set[str]) -> Iterator[Due]:
+    """Take in a host of the site's own; one whose name a node has already is left alone."""
+    host = host_of(machine.name, world.hosts)
+    node = switched.adopted(machine, pool, host, world.now, world.tags)
+    if node is not None and machine.name not in names:
+        names.add(machine.name)
+        yield Due(node=node)
+
+
+def named_as_hosts(world: World) -> tuple[Machine, ...]:
+    """Return the machines of ours that nobody knows, and that have the name of a host."""
+    names = {one.name for one in world.kept}
+    return tuple(
+        one
+        for pool in sorted(world.machines.keys() - world.switched)
+        for one in _own(world, pool)
+        if one.name not in names and host_of(one.name, world.hosts) is not None
+    )
+
+
+def other_hosts(world: World) -> tuple[Machine, ...]:
+    """Return those of them that are not that host: its name leads to another address."""
+    return tuple(one for one in named_as_hosts(world) if _is_other_host(one, world))
+
+
+def _is_other_host(machine: Machine, world: World) -> bool:
+    """Say whether an unknown machine is left alone, as its name is that of a host of the site."""
+    is_known = any(one.name == machine.name for one in world.kept)
+    is_host = not is_known and host_of(machine.name, world.hosts) is not None
+    return is_host and not (
+        machine.address and world.addresses.get(machine.name) == machine.address
+    )
+
+
+def _double(machine: Machine, pool: str, world: World) -> Due:
+    """Give back a machine that was made twice: nobody uses it, and somebody pays for it."""
+    node = replace(_adopted(machine, pool, world), state=NodeState.FAILED, cause=Cause.DOUBLE)
+    return Due(node=node, act=Act.DESTROY)
+
+
+def _adopted(machine: Machine, pool: str, world: World) -> Owned:
+    """Return the node of a machine that is ours, though the state file does not know it.
+
+    One whose daemon reports may have been joining or leaving, and so be closed: it joins anew.
+    """
+    host = host_of(machine.name, world.hosts)
+    is_host = host is not None and not host.is_silent
+    state = NodeState.JOINING if is_host else NodeState.BOOTING
+    if machine.state is MachineState.STOPPED:
+        state = NodeState.STANDBY
+    return with_machine(
+        Owned(name=machine.name, pool=pool, state=state, since=world.now), machine, world
+    )
