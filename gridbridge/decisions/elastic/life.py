@@ -32,11 +32,16 @@ def due(world: World, patience: Patience) -> tuple[Due, ...]:
 
 
 def _of_kept(world: World, patience: Patience) -> Iterator[Due]:
+    successors = listed.successors(world)
     for node in world.kept:
         if _is_anothers(node, world):
             yield Due(node=_let_go(node, world), before=node, is_over=True)
         elif node.pool in world.released:
             yield replace(switched.released(node, world.now), before=node)
+        elif node in successors:
+            if not listed.is_out_briefly(node, world):
+                other = successors[node]
+                yield Due(node=other, before=node, act=listed.joins(other))
         elif node.pool in world.machines:
             case = _Case(node, listed.machine_of(node, world), world, patience)
             rule = _switched if node.pool in world.switched else RULES.get(node.state)
@@ -93,8 +98,7 @@ class _Case:
     @property
     def is_out_briefly(self) -> bool:
         """Whether too few lists have told so."""
-        since = self.world.unlisted.get(listed.told_as(self.node), self.world.now)
-        return (self.world.now - since).total_seconds() < LISTED_S
+        return listed.is_out_briefly(self.node, self.world)
 
     def as_(self, state: NodeState, cause: Cause = Cause.NONE) -> Owned:
         """Return the node in another state, since now."""

@@ -108,26 +108,73 @@ def own_hosts(world: World) -> tuple[Owned, ...]:
 
 
 def of_strangers(world: World) -> Iterator[Due]:
-    """Take in machines of ours that nobody knows, and give back those whose name is taken."""
-    known = {world.machine_key(one.pool, one.machine) for one in world.kept if one.machine}
-    names = {one.name for one in world.kept}
+    """Take in machines of ours that nobody knows, and give back those that were made twice.
+
+    One that has the name of a node whose own machine is not listed is left alone: it may be the
+    host of that name, and run tasks.
+    """
+    names, unseen = {one.name for one in world.kept}, _unseen(world)
     waiting = {(one.pool, one.name) for one in world.kept if not one.machine}
+    for pool, machine in _unknown(world):
+        if pool in world.switched:
+            yield from _of_own_host(machine, pool, world, names)
+        elif (pool, machine.name) in waiting:
+            waiting.discard((pool, machine.name))  # it is that node's machine
+        elif machine.name in unseen or _is_other_host(machine, world):
+            continue
+        elif machine.name in names:
+            yield _double(machine, pool, world)
+        else:
+            names.add(machine.name)
+            node = _adopted(machine, pool, world)
+            yield Due(node=node, act=joins(node))
+
+
+def _unknown(world: World) -> Iterator[tuple[str, Machine]]:
+    """Return the machines of ours that nobody knows, with their pools."""
+    known = {world.machine_key(one.pool, one.machine) for one in world.kept if one.machine}
     for pool in sorted(world.machines):
         for machine in _own(world, pool):
-            if world.machine_key(pool, machine.id) in known:
-                continue
-            if pool in world.switched:
-                yield from _of_own_host(machine, pool, world, names)
-            elif (pool, machine.name) in waiting:
-                waiting.discard((pool, machine.name))  # it is that node's machine
-            elif _is_other_host(machine, world):
-                continue
-            elif machine.name in names:
-                yield _double(machine, pool, world)
-            else:
-                names.add(machine.name)
-                node = _adopted(machine, pool, world)
-                yield Due(node=node, act=Act.JOIN if node.state is NodeState.JOINING else None)
+            if world.machine_key(pool, machine.id) not in known:
+                yield pool, machine
+
+
+def _unseen(world: World) -> Mapping[str, Owned]:
+    """Return the nodes whose machines are not listed, by their names: one of each name.
+
+    A name of which another node's machine is listed is not among them. Failed nodes come last.
+    """
+    made = [one for one in world.kept if one.pool not in world.switched]
+    seen = {one.name for one in made if machine_of(one, world) is not None}
+    left = [one for one in made if one.name not in seen]
+    left.sort(key=lambda one: one.state is not NodeState.FAILED)
+    return {one.name: one for one in left}
+
+
+def successors(world: World) -> Mapping[Owned, Owned]:
+    """Return the nodes whose machines their lists lack while another one has their name.
+
+    With each comes the node of that other machine. Names are used again, so an old state file that
+    was restored knows machines that are long gone in the place of those that run.
+    """
+    unseen, found = _unseen(world), dict[Owned, Owned]()
+    for pool, machine in _unknown(world):
+        node = unseen.get(machine.name)
+        if node is not None and node.machine and node.pool in world.machines:
+            other = replace(_adopted(machine, pool, world), is_kept=node.is_kept)
+            found.setdefault(node, other)
+    return found
+
+
+def joins(node: Owned) -> Act | None:
+    """Return what is done with a node that is taken in: one whose daemon reports joins anew."""
+    return Act.JOIN if node.state is NodeState.JOINING else None
+
+
+def is_out_briefly(node: Owned, world: World) -> bool:
+    """Say whether too few lists have told that a node's machine is not there."""
+    since = world.unlisted.get(told_as(node), world.now)
+    return (world.now - since).total_seconds() < LISTED_S
 
 
 def _of_own_host(machine: Machine, pool: str, world: World, names: set[str]) -> Iterator[Due]:

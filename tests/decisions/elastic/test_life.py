@@ -208,6 +208,39 @@ def test_a_machine_that_was_made_twice_is_forgotten_though_the_other_one_works()
     assert [("m-2", True)] == [(one.node.machine, one.is_over) for one in told]
 
 
+OTHER = replace(RUNNING, id="m-2", address="10.0.0.8")
+
+
+@pytest.mark.parametrize("state", [one for one in S if one is not S.GONE])
+@pytest.mark.parametrize("host", [BUSY, STUCK])
+def test_a_machine_takes_the_place_of_one_that_no_list_has(
+    state: NodeState, host: HostSeen
+) -> None:
+    """As after a restored state file: its tasks are not those of a machine that is gone."""
+    kept = node(state, is_kept=True, cause=Cause.VANISHED, up_since=NOON - timedelta(days=9))
+
+    (due,) = life.due(known := world(kept, (OTHER,), host), PATIENCE)
+
+    assert ("join joining" if host is BUSY else "booting") == said(due)
+    assert kept == due.before
+    assert ("m-2", "10.0.0.8", True, NOON) == (
+        *(due.node.machine, due.node.address, due.node.is_kept, due.node.up_since),
+    )
+    assert () == listed.taken_in(known)
+
+
+@pytest.mark.parametrize("host", [BUSY, STUCK])
+def test_a_machine_is_left_alone_as_long_as_that_of_its_name_is_doubted(host: HostSeen) -> None:
+    """Whichever of both the host is: too few lists lack the first, or none has come."""
+    briefly = world(node(S.READY), (OTHER,), host, unlisted_s=60)
+    others = replace(OTHER, tags={**OTHER.tags, POOL_TAG: "other"})
+    blind = replace(briefly, machines={"other": (others,)})
+    asked = world(node(S.REQUESTED, machine=""), (), host)
+    asked = replace(asked, machines={POOL: (), "other": (others,)})
+
+    assert [()] * 3 == [life.due(one, PATIENCE) for one in (briefly, blind, asked)]
+
+
 @pytest.mark.parametrize("state", [S.JOINING, S.READY, S.DRAINING, S.STANDBY])
 def test_one_list_that_says_stopped_is_not_believed(state: NodeState) -> None:
     """As of one that is started again at once, though its daemon is silent just then."""

@@ -1,0 +1,40 @@
+"""Rounds whose lists, cell and state file contradict each other: nobody's task ends for that."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.services.elastic.memory import Memory
+from tests.services.elastic.world import Trouble, World
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Return a world without faults."""
+    return World(tmp_path, Trouble())
+
+
+def test_a_restored_state_file_ends_no_task_of_a_machine_whose_name_it_knows(
+    world: World,
+) -> None:
+    """Names are used again: the file has a machine that is long gone in the place of this one."""
+    world.cell.waits = [timedelta(minutes=20)] * 4
+    world.minutes(5)
+    nodes = Memory(world.database()).nodes
+    nodes.replace([replace(one, machine=f"old-{one.name}") for one in nodes.all()])
+    world.minutes(1)
+    first = {one.machine for one in nodes.all()}
+    world.minutes(4)
+    later = {one.machine: one.state.value for one in nodes.all()}
+    world.minutes(20)
+
+    assert {"old-alpha-n10", "old-alpha-n11"} == first
+    assert {"m-1": "ready", "m-2": "ready"} == later
+    assert (4, 0, 2) == (world.cell.ended, world.cell.killed, world.cloud.asked)
+    assert {} == world.cloud.made
