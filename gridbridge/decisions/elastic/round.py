@@ -137,7 +137,17 @@ def wished_for(node: Owned, world: World, asked: Asked) -> Owned:
 
 def shown(node: Owned, world: World) -> Node:
     """Return a node as the policies see it."""
-    return replace(node.node, is_unreachable=node.pool not in world.machines)
+    return replace(noted(node, world.now), is_unreachable=node.pool not in world.machines)
+
+
+def noted(node: Owned, now: datetime) -> Node:
+    """Return a node that is ready as idle since a round noted that, or else since now.
+
+    The round before saw it busy then, or not yet ready. What runs there shows that it is busy.
+    """
+    if node.state is not NodeState.READY:
+        return node.node
+    return replace(node.node, idle_since=node.idle_since or now)
 
 
 def taken_up(asked: Asked, after: Iterable[Owned]) -> Asked:

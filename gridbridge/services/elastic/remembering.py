@@ -37,7 +37,7 @@ def filled(seen: Situation, policy: Policy, path: str = "") -> Situation:
         memory = Memory(database)
         own = {one.provider for one in policy.powered.values()}
         nodes = tuple(
-            one.node
+            rounds.noted(one, seen.now)
             for one in memory.nodes.all()
             if one.pool not in own or one.state is not NodeState.READY
         )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from gridbridge.decisions.elastic.round import noted
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.explained import Explained
 from gridbridge.model.elastic.nodes import is_same_host
@@ -109,7 +110,7 @@ def explain(
     """
     seen, rules, demand, pools = _looked_at(folder, path, now)
     if nodes and not folder:
-        seen = replace(seen, nodes=tuple(one.node for one in nodes))
+        seen = replace(seen, nodes=tuple(noted(one, seen.now) for one in nodes))
     told = deciding.decide(seen, rules, demand, pools)
     if what.isascii() and what.isdecimal():
         return _of_job(int(what), seen, told)

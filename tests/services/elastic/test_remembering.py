@@ -144,3 +144,16 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
 
     assert sorted(names[1:]) == sorted(one.name for one in found.nodes)
     assert (Verdict.ALL_FIT, 2) == (told.verdict, told.figures.nodes)  # with the master
+
+
+def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: str) -> None:
+    """As the next round takes it."""
+    keep(path)
+    database = Database.open(f"sqlite:///{path}")
+    ready = Owned(name="alpha-n1", pool="usual", state=NodeState.READY, since=ago(90))
+    Memory(database).nodes.replace([ready])
+    database.close()
+
+    (found,) = remembering.filled(SEEN, config.parse("FILE", SITE.encode())).nodes
+
+    assert found.idle_since == SEEN.now

@@ -1,0 +1,31 @@
+"""How a round shows its nodes to the policies, and what it learns of them."""
+
+
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from gridbridge.decisions.elastic import round as rounds
+from gridbridge.model.elastic.nodes import NodeState
+from tests.decisions.elastic.cells import NOON
+from tests.decisions.elastic.test_life import IDLE, RUNNING, S, node, world
+
+LONG_AGO = NOON - timedelta(hours=2)
+EARLIER = NOON - timedelta(minutes=9)
+
+
+@pytest.mark.parametrize(
+    ("state", "noted", "expected"),
+    [
+        pytest.param(S.READY, None, NOON, id="nobody has noted it yet: the round before saw tasks"),
+        pytest.param(S.READY, EARLIER, EARLIER, id="an earlier round noted it"),
+        pytest.param(S.BOOTING, None, None, id="it is on its way"),
+    ],
+)
+def test_a_node_is_idle_since_a_round_saw_it_so(
+    state: NodeState, noted: datetime | None, expected: datetime | None
+) -> None:
+    kept = node(state, up_since=LONG_AGO, idle_since=noted)
+
+    assert expected == rounds.shown(kept, world(kept, (RUNNING,), IDLE)).idle_since
