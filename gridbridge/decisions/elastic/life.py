@@ -169,21 +169,19 @@ def _ready(case: _Case) -> Due | None:
     """Watch a node: note since when it is idle, and take out one whose machine is gone.
 
     A host that is silent may still run what it ran: it is only taken out when nothing ran there,
-    and when it is not one of many.
+    when it has been silent for long, and when it is not one of many.
     """
     node, host, now = case.node, case.host, case.world.now
     if case.is_in_doubt:
         return None
     if case.is_out:
         return _lost(case)
-    is_silent = host is None or host.is_silent
-    if host is not None and (host.is_busy or is_silent):
-        node = replace(node, idle_since=None if host.is_busy else node.idle_since or now)
-    else:
-        node = replace(node, idle_since=node.idle_since or now)
+    is_busy = host is not None and host.is_busy
+    node = replace(node, idle_since=None if is_busy else node.idle_since or now)
     idle_s = (now - node.idle_since).total_seconds() if node.idle_since else 0.0
-    is_long = idle_s > case.patience.silent_s and not case.world.is_unready
-    if is_silent and is_long and not node.is_kept:
+    silent_s = min(idle_s, listed.silent_for_s(node, case.world))
+    is_long = silent_s > case.patience.silent_s and not case.world.is_unready
+    if listed.is_silent(host) and is_long and not node.is_kept:
         gone = replace(node, state=NodeState.REMOVING, since=now, cause=Cause.SILENT)
         return Due(node=gone, act=Act.EVICT)
     return Due(node=node) if node != case.node else None

@@ -1,4 +1,4 @@
-"""What the providers' lists tell of nodes, and which machines in them nobody knows yet.
+"""What lists and cell tell of nodes, and which machines nobody knows yet.
 
 Who owns a machine is said by its provider's tags alone.
 """
@@ -67,6 +67,25 @@ def unlisted(world: World, before: Mapping[str, datetime]) -> Mapping[str, datet
         if since is not None:
             found[told_as(node)] = min(since, world.now)
     return found
+
+
+def silent(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
+    """Return since when the execution daemon of each node is silent, or its host not known."""
+    return {
+        told_as(one): min(before.get(told_as(one), world.now), world.now)
+        for one in world.kept
+        if one.pool not in world.switched and is_silent(host_of(one.name, world.hosts))
+    }
+
+
+def is_silent(host: HostSeen | None) -> bool:
+    """Say whether a host does not report, or the cell does not know it."""
+    return host is None or host.is_silent
+
+
+def silent_for_s(node: Owned, world: World) -> float:
+    """Return how long rounds have found a node silent; 0 in the first one."""
+    return (world.now - world.silent.get(told_as(node), world.now)).total_seconds()
 
 
 def left_over(world: World) -> tuple[Owned, ...]:

@@ -1,19 +1,14 @@
 """What no round mends by itself, so that an administrator is told of it."""
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterator
 
+from gridbridge.decisions.elastic import listed
 from gridbridge.decisions.elastic.listed import host_of, machine_of
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
 from gridbridge.model.elastic.owned import Owned, World
 
 
-def silent_under_tasks(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
-    """Return since when the daemons of nodes are silent that may run tasks, by the nodes' names."""
-    return {one.name: min(before.get(one.name, world.now), world.now) for one in _stuck(world)}
-
-
-def hanging(world: World, silent: Mapping[str, datetime], silent_s: float) -> tuple[Owned, ...]:
+def hanging(world: World, silent_s: float) -> tuple[Owned, ...]:
     """Return the nodes that have hung under tasks for so long, though their machines run.
 
     None of them is taken out: their tasks may run still. While many hosts are silent at once,
@@ -21,11 +16,7 @@ def hanging(world: World, silent: Mapping[str, datetime], silent_s: float) -> tu
     """
     if world.is_unready:
         return ()
-    return tuple(
-        one
-        for one in _stuck(world)
-        if (world.now - silent.get(one.name, world.now)).total_seconds() > silent_s
-    )
+    return tuple(one for one in _stuck(world) if listed.silent_for_s(one, world) > silent_s)
 
 
 def homeless(world: World) -> tuple[tuple[str, Machine], ...]:

@@ -129,6 +129,7 @@ class World:
     released: frozenset[str] = frozenset()  # of such hosts as are not squeezed any more
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by host, as the cell has it
     unlisted: Mapping[str, datetime] = field(default_factory=dict)  # nodes, since when they are
+    silent: Mapping[str, datetime] = field(default_factory=dict)  # daemons of nodes, since when
     is_unready: bool = False  # too many hosts are silent: none is taken out for it
     addresses: Mapping[str, str] = field(default_factory=dict)  # of strangers named as hosts, here
 

@@ -79,7 +79,6 @@ class Seen:
     world: World
     asked: rounds.Asked
     movable: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)  # by host
-    silent: Mapping[str, datetime] = field(default_factory=dict)  # nodes under tasks, since when
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +139,6 @@ class Balancer:
         """Look at the cell, the providers' lists and what was kept; NotSeen without the cell."""
         cell = self._look()
         world, asked = self._world(cell), self._memory.asked()
-        silent = untended.silent_under_tasks(world, self._memory.silent())
         wished = [rounds.wished_for(one, world, asked) for one in world.kept]
         wished += listed.taken_in(world)
         known = remembering.remembered(cell, self._memory, self._order.rules, self._order.demand)
@@ -154,22 +152,16 @@ class Balancer:
             standby = resting.standby_of(situation, own, retry_s, world.tags)
             situation = replace(situation, standby=standby)
         world = replace(world, is_unready=is_unready(situation))
-        self._tell(world, silent)
-        return Seen(
-            situation=situation,
-            world=world,
-            asked=asked,
-            movable=self._movable(world),
-            silent=silent,
-        )
+        self._tell(world)
+        return Seen(situation=situation, world=world, asked=asked, movable=self._movable(world))
 
-    def _tell(self, world: World, silent: Mapping[str, datetime]) -> None:
+    def _tell(self, world: World) -> None:
         """Tell of what no round mends."""
         telling.left_over(world, self._order.pools, self._order.ending)
         telling.unreachable(world, self._providers.keys() | self._order.released)
         telling.other_hosts(world, self._order.ending)
         telling.homeless(untended.homeless(world), self._order.ending)
-        telling.hanging(untended.hanging(world, silent, self.patience.silent_s))
+        telling.hanging(untended.hanging(world, self.patience.silent_s))
         self._tell_left_off()
 
     def _tell_left_off(self) -> None:
@@ -215,7 +207,11 @@ class Balancer:
         world = replace(world, kept=(*world.kept, *listed.own_hosts(world)))
         addresses = {one.name: self._address_of(one.name) for one in listed.named_as_hosts(world)}
         world = replace(world, addresses=addresses)
-        return replace(world, unlisted=listed.unlisted(world, self._memory.unlisted()))
+        return replace(
+            world,
+            unlisted=listed.unlisted(world, self._memory.unlisted()),
+            silent=listed.silent(world, self._memory.silent()),
+        )
 
     def decide(self, seen: Seen) -> RoundPlan:
         """Decide by the policy in force, and by the lives of nodes."""
@@ -342,7 +338,7 @@ class Balancer:
             self._memory.keep_eligible(seen.situation.eligible_since)
             self._memory.keep_watched(watched)
             self._memory.keep_unlisted(seen.world.unlisted)
-            self._memory.keep_silent(seen.silent)
+            self._memory.keep_silent(seen.world.silent)
             self._forget(now)
             self._memory.note_round(now, changed, self._spent(seen, after))
 

@@ -67,7 +67,7 @@ class Memory:
         self._keep_moments(UNLISTED, unlisted)
 
     def silent(self) -> Mapping[str, datetime]:
-        """Return since when nodes are silent that may run tasks, by their names."""
+        """Return since when the daemons of nodes are silent, by what tells nodes apart."""
         return self._moments(SILENT)
 
     def keep_silent(self, silent: Mapping[str, datetime]) -> None:

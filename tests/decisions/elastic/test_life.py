@@ -42,8 +42,9 @@ def world(
     host: HostSeen | None = None,
     *,
     unlisted_s: float = 120,
+    silent_s: float = 3600,
 ) -> World:
-    """Return what is known of one node, whose machine may be in no list for so long."""
+    """Return what is known of one node: for how long no list has it, and it is silent."""
     return World(
         now=NOON,
         cluster="alpha",
@@ -52,6 +53,7 @@ def world(
         hosts={"alpha-n7": host} if host else {},
         pools=frozenset((POOL,)),
         unlisted={"alpha-n7 m-1": NOON - timedelta(seconds=unlisted_s)},
+        silent={"alpha-n7 m-1": NOON - timedelta(seconds=silent_s)},
         addresses={"alpha-n7": "10.0.0.7"},
     )
 
@@ -245,6 +247,37 @@ def test_a_machine_is_left_alone_as_long_as_that_of_its_name_is_doubted(host: Ho
 def test_one_list_that_says_stopped_is_not_believed(state: NodeState) -> None:
     """As of one that is started again at once, though its daemon is silent just then."""
     assert () == life.due(world(node(state), (STOPPED,), STUCK, unlisted_s=60), PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("host", "idle_s", "silent_s", "expected"),
+    [
+        (SILENT, 9999, 0, ""),
+        (SILENT, 9999, 900, ""),
+        (SILENT, 900, 9999, ""),
+        (SILENT, 9999, 901, "evict removing: its execution daemon is silent"),
+        (None, 9999, 901, "evict removing: its execution daemon is silent"),
+        (IDLE, 9999, 9999, ""),
+    ],
+    ids=["just now", "not for long", "its task is over just now", "for long", "unknown", "heard"],
+)
+def test_an_idle_node_goes_when_it_has_been_silent_for_long(
+    host: HostSeen | None, idle_s: float, silent_s: float, expected: str
+) -> None:
+    """However long it was idle before, as after a restart of the qmaster."""
+    kept = node(S.READY, idle_since=NOON - timedelta(seconds=idle_s))
+
+    told = life.due(world(kept, (RUNNING,), host, silent_s=silent_s), PATIENCE)
+
+    assert expected == ", ".join(map(said, told))
+
+
+def test_it_is_known_since_when_a_node_is_silent() -> None:
+    known = world(node(S.READY), (RUNNING,), SILENT)
+
+    assert known.silent == listed.silent(known, known.silent)
+    assert {"alpha-n7 m-1": NOON} == listed.silent(known, {})
+    assert {} == listed.silent(world(node(S.READY), (RUNNING,), BUSY), known.silent)
 
 
 def test_it_is_known_since_when_no_list_has_a_node() -> None:

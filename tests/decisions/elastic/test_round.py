@@ -1,7 +1,5 @@
 """How a round shows its nodes to the policies, and what it learns of them."""
 
-
-
 from datetime import datetime, timedelta
 
 import pytest
