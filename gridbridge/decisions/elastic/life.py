@@ -74,6 +74,12 @@ class _Case:
         return (self.world.now - self.node.since).total_seconds()
 
     @property
+    def was_late(self) -> bool:
+        """Whether it had been joining for too long when the last round looked at it."""
+        last = self.world.last_round or self.node.since
+        return (last - self.node.since).total_seconds() > self.patience.join_s
+
+    @property
     def host(self) -> HostSeen | None:
         """What the cell tells of it."""
         return listed.host_of(self.node.name, self.world.hosts)
@@ -153,14 +159,15 @@ def _booting(case: _Case) -> Due | None:
 def _joining(case: _Case) -> Due | None:
     """Go on with joining; take all of it back when it lasts too long or the machine is gone.
 
-    One that was killed after its last step may run tasks by now: it goes on joining then.
+    One that was killed after its last step may run tasks by now: it goes on joining then. So does
+    one of which the first round takes care that comes after its time, as after a long pause.
     """
     if case.is_in_doubt:
         return None
     if case.machine is None or case.is_out:
         return _lost(case)
     is_busy = case.host is not None and case.host.is_busy
-    if case.age_s > case.patience.join_s and not is_busy:
+    if case.was_late and not is_busy:
         return Due(node=case.as_(NodeState.REMOVING, Cause.NEVER_JOINED), act=Act.EVICT)
     return Due(node=listed.with_machine(case.node, case.machine, case.world), act=Act.JOIN)
 

@@ -130,6 +130,7 @@ class World:
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by host, as the cell has it
     unlisted: Mapping[str, datetime] = field(default_factory=dict)  # nodes, since when they are
     silent: Mapping[str, datetime] = field(default_factory=dict)  # daemons of nodes, since when
+    last_round: datetime | None = None  # before this one; None: there was none
     is_unready: bool = False  # too many hosts are silent: none is taken out for it
     addresses: Mapping[str, str] = field(default_factory=dict)  # of strangers named as hosts, here
 

@@ -16,7 +16,7 @@ from gridbridge.decisions.elastic import by_hand, listed, mastership, untended
 from gridbridge.decisions.elastic import round as rounds
 from gridbridge.decisions.elastic.demand.pools import is_left_out
 from gridbridge.decisions.elastic.life import Patience
-from gridbridge.decisions.elastic.moments import node_by_now
+from gridbridge.decisions.elastic.moments import by_now, node_by_now
 from gridbridge.decisions.elastic.readiness import is_unready
 from gridbridge.decisions.elastic.spending import spent_since
 from gridbridge.decisions.elastic.supplying import supplied
@@ -203,6 +203,7 @@ class Balancer:
             switched=self._order.switched,
             released=self._order.released,
             tags=self._tags() if self._order.switched else {},
+            last_round=by_now(self._memory.last_round(), cell.now),
         )
         world = replace(world, kept=(*world.kept, *listed.own_hosts(world)))
         addresses = {one.name: self._address_of(one.name) for one in listed.named_as_hosts(world)}

@@ -51,6 +51,7 @@ def world(
         kept=(kept,) if kept else (),
         machines={POOL: machines},
         hosts={"alpha-n7": host} if host else {},
+        last_round=NOON - timedelta(seconds=60),
         pools=frozenset((POOL,)),
         unlisted={"alpha-n7 m-1": NOON - timedelta(seconds=unlisted_s)},
         silent={"alpha-n7 m-1": NOON - timedelta(seconds=silent_s)},
@@ -247,6 +248,28 @@ def test_a_machine_is_left_alone_as_long_as_that_of_its_name_is_doubted(host: Ho
 def test_one_list_that_says_stopped_is_not_believed(state: NodeState) -> None:
     """As of one that is started again at once, though its daemon is silent just then."""
     assert () == life.due(world(node(state), (STOPPED,), STUCK, unlisted_s=60), PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("paused_s", "expected"),
+    [
+        (60, "evict removing: it did not join the cell in time"),
+        (101, "join joining"),
+        (350, "join joining"),
+        (None, "join joining"),
+    ],
+    ids=["late before", "late since", "no round for long", "no round ever"],
+)
+def test_the_first_round_after_its_time_has_a_node_join_once_more(
+    paused_s: float | None, expected: str
+) -> None:
+    """Rounds may have paused, and its machine be up for long."""
+    known = world(node(S.JOINING, 400), (RUNNING,), IDLE)
+    last = None if paused_s is None else NOON - timedelta(seconds=paused_s)
+
+    (due,) = life.due(replace(known, last_round=last), PATIENCE)
+
+    assert expected == said(due)
 
 
 @pytest.mark.parametrize(
