@@ -228,7 +228,7 @@ def learnt(
         elif node.cause in NOT_GIVEN and is_new_cause:
             record = replace(record, no_capacity_at=now)
         elif node.state is NodeState.READY and before and before.state is NodeState.JOINING:
-            record = PoolRecord()
+            record = replace(record, failures=0, failed_at=None)
         found[node.pool] = record
     return found
 

@@ -6,8 +6,9 @@ import pytest
 
 from gridbridge.decisions.elastic import round as rounds
 from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import PoolRecord
 from tests.decisions.elastic.cells import NOON
-from tests.decisions.elastic.test_life import IDLE, RUNNING, S, node, world
+from tests.decisions.elastic.test_life import IDLE, POOL, RUNNING, S, node, world
 
 LONG_AGO = NOON - timedelta(hours=2)
 EARLIER = NOON - timedelta(minutes=9)
@@ -27,3 +28,12 @@ def test_a_node_is_idle_since_a_round_saw_it_so(
     kept = node(state, up_since=LONG_AGO, idle_since=noted)
 
     assert expected == rounds.shown(kept, world(kept, (RUNNING,), IDLE)).idle_since
+
+
+def test_a_node_that_joins_ends_a_row_of_failures_and_no_lack_of_capacity() -> None:
+    """It was asked for before its pool had none left."""
+    known = {POOL: PoolRecord(failures=2, failed_at=EARLIER, no_capacity_at=EARLIER)}
+
+    found = rounds.learnt(known, [(node(S.JOINING), node(S.READY))], NOON)
+
+    assert found == {POOL: PoolRecord(no_capacity_at=EARLIER)}
