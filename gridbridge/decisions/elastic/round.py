@@ -137,7 +137,15 @@ def wished_for(node: Owned, world: World, asked: Asked) -> Owned:
 
 def shown(node: Owned, world: World) -> Node:
     """Return a node as the policies see it."""
-    return replace(noted(node, world.now), is_unreachable=node.pool not in world.machines)
+    return replace(noted(node, world.now), is_unreachable=not _is_reachable(node, world))
+
+
+def _is_reachable(node: Owned, world: World) -> bool:
+    """Say whether a node can be given back: who lists no machine of it would not end it either."""
+    is_on_its_way = node.state is not NodeState.READY
+    return node.pool in world.machines and (
+        is_on_its_way or listed.machine_of(node, world) is not None
+    )
 
 
 def noted(node: Owned, now: datetime) -> Node:

@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from gridbridge.decisions.elastic import listed
 from gridbridge.decisions.elastic.listed import host_of, machine_of
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
+from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Owned, World
+
+HOSTS = (NodeState.JOINING, NodeState.READY, NodeState.DRAINING, NodeState.STANDBY)
 
 
 def hanging(world: World, silent_s: float) -> tuple[Owned, ...]:
@@ -17,6 +20,25 @@ def hanging(world: World, silent_s: float) -> tuple[Owned, ...]:
     if world.is_unready:
         return ()
     return tuple(one for one in _stuck(world) if listed.silent_for_s(one, world) > silent_s)
+
+
+def unlisted(world: World) -> tuple[Owned, ...]:
+    """Return the nodes that report, and whose machines their provider has not listed for a while.
+
+    Its region, account or program may be another by now: then it would not end them either.
+    """
+    others = listed.successors(world)
+    return tuple(
+        one
+        for one in world.kept
+        if one.state in HOSTS
+        and one.machine
+        and one.pool in world.machines
+        and one.pool not in world.switched
+        and machine_of(one, world) is None
+        and not listed.is_silent(host_of(one.name, world.hosts))
+        and not (listed.is_out_briefly(one, world) or one in others)
+    )
 
 
 def homeless(world: World) -> tuple[tuple[str, Machine], ...]:

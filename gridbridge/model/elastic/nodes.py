@@ -42,7 +42,7 @@ class Node:
     pool: str = ""  # where it came from
     group: str = ""  # the nodes that parallel tasks may use together with it; empty: all
     is_kept: bool = False  # somebody wants it to stay
-    is_unreachable: bool = False  # nobody lists, makes or ends machines of its pool now
+    is_unreachable: bool = False  # nobody lists its machine now, or ends it
     is_drained: bool = False  # somebody wants it to take no tasks
     failed_at: datetime | None = None  # it did not come up the last time; None: it did
     has_machine: bool = False  # its provider made one for it

@@ -123,7 +123,7 @@ class Refusal(Enum):
     NO_VALUE = "it asks for {name}={wanted}, which no new node is known to have"
     TOO_SPREAD = "it wants more nodes together than a pool gives"
     KEPT = "it is to be kept"
-    UNREACHABLE = "its pool has no provider, or that gave no list"
+    UNREACHABLE = "its provider does not list its machine, or its pool has none that does"
     NEEDED = "waiting tasks need it, or it is spare"
     IDLE_BRIEFLY = "it has been idle for {has} s, not yet {wanted}"
     PAID = "{has} s of it are paid for"

@@ -159,6 +159,7 @@ class Balancer:
         """Tell of what no round mends."""
         telling.left_over(world, self._order.pools, self._order.ending)
         telling.unreachable(world, self._providers.keys() | self._order.released)
+        telling.unlisted(untended.unlisted(world), self._order.pools)
         telling.other_hosts(world, self._order.ending)
         telling.homeless(untended.homeless(world), self._order.ending)
         telling.hanging(untended.hanging(world, self.patience.silent_s))

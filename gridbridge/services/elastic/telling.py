@@ -31,6 +31,16 @@ def unreachable(world: World, providers: Container[str]) -> None:
         _log.warning(words, one.name, one.pool, one.machine, mend)
 
 
+def unlisted(nodes: Iterable[Owned], pools: Mapping[str, Pool]) -> None:
+    """Tell of nodes that report and are not listed: nothing is done about them."""
+    for one in nodes:
+        words = "event=not_listed node=%s pool=%s provider=%s machine=%s mend=%r"
+        provider = pools.get(one.pool, Pool()).provider
+        place = f"have provider {provider} list it again (its place, account and program as before)"
+        mend = f"{place}, then `gridbridge balance drain {one.name}`"
+        _log.warning(words, one.name, one.pool, provider, one.machine, mend)
+
+
 def other_hosts(world: World, ending: Ending) -> None:
     """Tell of machines of ours that have the name of another host of the cell."""
     for one in listed.other_hosts(world):

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from gridbridge.decisions.elastic import round as rounds
+from gridbridge.model.elastic.machines import Machine
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import PoolRecord
 from tests.decisions.elastic.cells import NOON
@@ -37,3 +38,15 @@ def test_a_node_that_joins_ends_a_row_of_failures_and_no_lack_of_capacity() -> N
     found = rounds.learnt(known, [(node(S.JOINING), node(S.READY))], NOON)
 
     assert found == {POOL: PoolRecord(no_capacity_at=EARLIER)}
+
+
+@pytest.mark.parametrize(
+    ("state", "machines", "expected"),
+    [(S.READY, (), True), (S.READY, (RUNNING,), False), (S.BOOTING, (), False)],
+)
+def test_who_lists_no_machine_of_a_node_that_is_ready_would_not_end_it(
+    state: NodeState, machines: tuple[Machine, ...], expected: bool
+) -> None:
+    kept = node(state)
+
+    assert expected == rounds.shown(kept, world(kept, machines, IDLE)).is_unreachable

@@ -38,3 +38,23 @@ def test_a_restored_state_file_ends_no_task_of_a_machine_whose_name_it_knows(
     assert {"m-1": "ready", "m-2": "ready"} == later
     assert (4, 0, 2) == (world.cell.ended, world.cell.killed, world.cloud.asked)
     assert {} == world.cloud.made
+
+
+def test_a_node_that_reports_is_not_given_back_while_no_list_has_it(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As when its provider is asked in another region now, which would not end its machine."""
+    world.cell.waits = [timedelta(minutes=2)]
+    world.minutes(5)
+    world.cloud.left_out = True
+    world.minutes(2)
+    soon = [one for one in caplog.messages if "event=not_listed" in one]
+    world.minutes(8)
+    kept, (told, *_) = world.nodes(), [one for one in caplog.messages if "not_listed" in one]
+    world.cloud.left_out = False
+    world.minutes(8)
+
+    assert ([], {"alpha-n10": "ready"}) == (soon, kept)
+    assert told.startswith("event=not_listed node=alpha-n10 pool=usual provider=cloud machine=m-1")
+    assert told.endswith("then `gridbridge balance drain alpha-n10`'")
+    assert ({}, {}) == (world.nodes(), world.cloud.made)
