@@ -108,7 +108,7 @@ class Acts:
             return self._put_back(node)
         leaving = self.membership.leave(node.name, is_dead=node.cause in LOST)
         if leaving.step is LeaveStep.LEFT:
-            return self._destroy(node)
+            return self._destroy(replace(node, step=JoinStep.LEFT))
         if (self.now() - node.since).total_seconds() > LEAVES_S:
             _log.warning("event=not_left node=%s why=%r", node.name, leaving.refused_by)
         return node
@@ -117,7 +117,7 @@ class Acts:
         """Have a node stay: what was taken from it already is made again by joining."""
         if node.cause is Cause.SILENT:
             return self._opened(node)
-        return replace(self._as(node, NodeState.JOINING), idle_since=None)
+        return replace(self._as(node, NodeState.JOINING), idle_since=None, step=JoinStep.NONE)
 
     def _opened(self, node: Owned) -> Owned:
         self.membership.open(node.name)

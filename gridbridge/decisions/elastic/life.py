@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from gridbridge.decisions.elastic import listed, switched
 from gridbridge.decisions.elastic.listed import LISTED_S
+from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned, World
@@ -206,12 +207,15 @@ def _draining(case: _Case) -> Due | None:
 def _removing(case: _Case) -> Due | None:
     """Go on until the cell and the provider have both forgotten a node.
 
-    One whose machine was taken for gone, and that runs or reports again, joins anew.
+    Its name and its export go last, when the cell does not know it any more: as long as nobody has
+    seen that done it is done again. One whose machine was taken for gone, and that runs or reports
+    again, joins anew.
     """
     if case.node.cause is Cause.VANISHED and (not case.is_out or case.is_contradicted):
-        back = replace(case.as_(NodeState.JOINING), idle_since=None)
+        back = replace(case.as_(NodeState.JOINING), idle_since=None, step=JoinStep.NONE)
         return Due(node=back, act=Act.JOIN)
-    if case.machine is None and case.host is None:
+    has_left = case.host is None and case.node.step is JoinStep.LEFT
+    if case.machine is None and has_left:
         return Due(node=case.as_(NodeState.GONE, case.node.cause), is_over=True)
     return Due(node=case.node, act=Act.EVICT)
 

@@ -13,6 +13,7 @@ class JoinStep(StrEnum):
     ADMITTED = "admitted"  # the cell knows the host, its resources and host groups; closed
     STARTED = "started"  # its execution daemon has reported
     JOINED = "joined"  # its queues are open
+    LEFT = "left"  # all of it was taken back
 
 
 class LeaveStep(StrEnum):

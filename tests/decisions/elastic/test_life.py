@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.elastic import life, listed
 from gridbridge.decisions.elastic.life import Patience
+from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.machines import MASTER_TAG, OWNER_TAG, POOL_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, HostSeen, Owned, World
@@ -143,7 +144,13 @@ ROWS = [
         id="dies while draining",
     ),
     pytest.param(node(S.REMOVING), (RUNNING,), IDLE, "evict removing", id="killed while removing"),
-    pytest.param(node(S.REMOVING), (), None, "forget gone", id="gone from both"),
+    pytest.param(
+        *(node(S.REMOVING, step=JoinStep.LEFT), (), None, "forget gone"), id="gone from both"
+    ),
+    pytest.param(
+        *(node(S.REMOVING, step=JoinStep.JOINED), (), None, "evict removing"),
+        id="gone from both, and its name may not be",
+    ),
     pytest.param(
         *(node(S.REMOVING, cause=Cause.VANISHED), (RUNNING,), STUCK, "join joining"),
         id="taken for gone, and listed again",

@@ -58,3 +58,22 @@ def test_a_node_that_reports_is_not_given_back_while_no_list_has_it(
     assert told.startswith("event=not_listed node=alpha-n10 pool=usual provider=cloud machine=m-1")
     assert told.endswith("then `gridbridge balance drain alpha-n10`'")
     assert ({}, {}) == (world.nodes(), world.cloud.made)
+
+
+def test_a_host_that_the_cell_has_forgotten_loses_its_export_and_its_name_later(
+    world: World,
+) -> None:
+    """They go last; the machine is gone, and its address may soon be somebody else's."""
+    world.cell.waits = [HOUR]
+    world.minutes(5)
+    world.cell.is_root_away = True
+    world.cloud.made.clear()
+    (host,) = world.cell.hosts.values()
+    world.cell.killed, host.ends, host.is_silent = 1, [], True
+    world.minutes(9)
+    before, exports = world.nodes(), set(world.cell.exports)
+    world.cell.is_root_away = False
+    world.minutes(3)
+
+    assert ({"alpha-n10": "removing"}, {"alpha-n10"}, {}) == (before, exports, world.cell.hosts)
+    assert ({}, set()) == (world.nodes(), world.cell.exports)

@@ -270,6 +270,8 @@ class Cell:
     named: set[str] = field(default_factory=set)  # hosts that something in the cell still names
     made_way: int = 0  # best-effort tasks
     cut_off: int = 0  # those that a machine took with it
+    exports: set[str] = field(default_factory=set)  # hosts that may mount, and have a name here
+    is_root_away: bool = False  # nobody takes an export back
     restarted: int = 0  # tasks that were put back though nobody knew that they were gone
 
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[Shape, ...]]:
@@ -301,6 +303,7 @@ class Cell:
         self.trouble.may_end()
         if not any(one.address == node.address for one in self.world.cloud.machines()):
             raise NotReached(("ssh",), 255)
+        self.exports.add(node.name)
         if node.name not in self.hosts:
             self.hosts[node.name] = HostThere(address=node.address)
             return JoinStep.ADMITTED
@@ -365,6 +368,9 @@ class Cell:
             raise CommandFailed(("qconf",), 1, stderr=b"still referenced")
         self.hosts.pop(host, None)
         self.trouble.may_end()
+        if self.is_root_away:
+            raise CommandFailed(("sudo",), 1, stderr=b"no space left")
+        self.exports.discard(host)
         return Leaving.left()
 
     def situation(self) -> Situation:
