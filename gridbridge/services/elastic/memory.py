@@ -14,6 +14,7 @@ from gridbridge.state.database.elastic.nodes import Facts, Nodes
 POOL, ASKED, WAITING, LAST, UNLISTED = "pool.", "asked.", "eligible", "last", "unlisted"
 WATCHED, SILENT = "watched", "silent"
 DRAIN, KEEP, FREE = "drain", "keep", "free"
+MONTHS = 3  # whose costs are kept
 
 
 class Memory:
@@ -88,8 +89,14 @@ class Memory:
 
     def spent(self, now: datetime) -> float:
         """Return what nodes have cost in this month."""
+        return self._months().get(_month(now), 0.0)
+
+    def _months(self) -> Mapping[str, float]:
+        """Return what nodes have cost by months, or in the one month that older versions kept."""
         told = self._facts.all(LAST).get("", {})
-        return float(str(told.get("spent", 0.0))) if told.get("month") == f"{now:%Y-%m}" else 0.0
+        spent = told.get("spent", {})
+        found = spent if isinstance(spent, Mapping) else {told.get("month"): spent}
+        return {str(month): float(str(one)) for month, one in found.items()}
 
     def last_round(self) -> datetime | None:
         """Return when the last round was."""
@@ -97,12 +104,17 @@ class Memory:
         return datetime.fromisoformat(str(at)) if at else None
 
     def note_round(self, now: datetime, changed: datetime | None, spent: float) -> None:
-        """Note a round."""
+        """Note a round, and what the month has cost.
+
+        Earlier months are kept for a clock that was ahead over a month's end. Later ones are not:
+        in the first round of a month each unit that began in it is counted.
+        """
+        month = _month(now)
+        earlier = sorted((one, cost) for one, cost in self._months().items() if one < month)
         value = {
             "change": changed.isoformat() if changed else "",
-            "month": f"{now:%Y-%m}",
             "round": now.isoformat(),
-            "spent": spent,
+            "spent": {**dict(earlier[1 - MONTHS :]), month: spent},
         }
         self._facts.put(LAST, value)
 
@@ -124,3 +136,7 @@ class Memory:
     def keep_watched(self, watched: Mapping[int, Watched]) -> None:
         """Keep it; what waits no more is forgotten."""
         self._facts.put(WATCHED, {str(job): encode(one) for job, one in watched.items()})
+
+
+def _month(now: datetime) -> str:
+    return f"{now:%Y-%m}"

@@ -16,6 +16,7 @@ from gridbridge.services.elastic import deciding, looking, remembering
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.services.tools import balance
 from gridbridge.state.database import Database
+from gridbridge.state.database.elastic.nodes import Facts
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 
 SITE = """
@@ -157,3 +158,29 @@ def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: st
     (found,) = remembering.filled(SEEN, config.parse("FILE", SITE.encode())).nodes
 
     assert found.idle_since == SEEN.now
+
+
+def test_a_months_cost_outlasts_a_clock_that_was_ahead_over_its_end(path: str) -> None:
+    """What was noted of the month to come is not: that begins anew when it comes."""
+    keep(path)
+    database = Database.open(f"sqlite:///{path}")
+    memory = Memory(database)
+    ahead = NOON + timedelta(days=40)
+    memory.note_round(NOON, None, 480.0)
+    memory.note_round(ahead, None, 7.0)
+    during = memory.spent(ahead)
+    memory.note_round(NOON, None, memory.spent(NOON) + 1)
+
+    assert (7.0, 481.0, 0.0) == (during, memory.spent(NOON), memory.spent(ahead))
+    database.close()
+
+
+def test_a_months_cost_as_an_older_version_kept_it_is_known(path: str) -> None:
+    keep(path)
+    database = Database.open(f"sqlite:///{path}")
+    Facts(database).put(
+        "last", {"month": f"{NOON:%Y-%m}", "spent": 480.0, "round": "", "change": ""}
+    )
+
+    assert Memory(database).spent(NOON) == 480.0
+    database.close()
