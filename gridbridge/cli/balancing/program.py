@@ -11,11 +11,12 @@ from gridbridge.cli import output, program
 from gridbridge.cli.balancing.planning import both, rules, told_plain
 from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN, Finite
 from gridbridge.cli.seeing.plot import drawn
-from gridbridge.errors import NotSeen
+from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.elastic.told import Told
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 
 if TYPE_CHECKING:
+    from gridbridge.model.policy import Policy
     from gridbridge.services.elastic.program import Wanted
 
 
@@ -69,13 +70,17 @@ def balance(cluster: str, path: str, is_json: bool, **given: Any) -> None:
       gridbridge-balance --max-nodes 20
       gridbridge-balance --apply --dump-stats
     """
-    from gridbridge.services.elastic import program as service  # half a second
+    from gridbridge.services.elastic import lasting  # half a second
+    from gridbridge.services.elastic import program as service
+    from gridbridge.services.tools.balance import read
 
     own = Own(**{one.name: given.pop(one.name) for one in fields(Own)})
-    wanted = _wanted(cluster, path, own, given)
+    wanted = _wanted(cluster, own, given, read(path))
+    if own.is_loop and not wanted.is_acting:
+        raise click.UsageError("--loop needs --apply, or apply = true in [balance]")
     try:
         if own.is_loop:
-            service.run_forever(wanted)
+            lasting.run_forever(wanted, path, partial(_again, cluster, own, given))
             return
         plan = service.run_once(wanted)
     except NotSeen as error:
@@ -109,19 +114,24 @@ def _tell(told: Told, done: tuple[str, ...], *, is_json: bool) -> None:
         output.line(f"  {one}")
 
 
-def _wanted(cluster: str, path: str, own: Own, given: dict[str, Any]) -> "Wanted":
+def _again(cluster: str, own: Own, given: dict[str, Any], policy: "Policy") -> "Wanted":
+    """Return how it is to go on by a changed file; ConfigError where the options contradict it."""
+    try:
+        return _wanted(cluster, own, given, policy)
+    except click.UsageError as error:
+        raise ConfigError((error.message,)) from error
+
+
+def _wanted(cluster: str, own: Own, given: dict[str, Any], policy: "Policy") -> "Wanted":
     """Return how it is to run; UsageError for options that contradict each other or the file."""
     from gridbridge.services.elastic.program import Wanted, with_interval
     from gridbridge.services.tools import balance as tools
 
-    policy, found, demand = tools.ruled(tools.Given(**given), path)
+    found, demand = tools.ruled(policy, tools.Given(**given))
     if cluster and cluster != policy.site.cluster:
         raise click.UsageError(f"{cluster}: [site] cluster is {policy.site.cluster or 'empty'}")
     if own.kills_master and not found.kill_master:
         raise click.UsageError("--kill-master: [balance] kill_master is not true")
-    is_acting = found.apply or own.is_applied
-    if own.is_loop and not is_acting:
-        raise click.UsageError("--loop needs --apply, or apply = true in [balance]")
     is_drawn = own.plots or own.folder is not None
     stats = own.stats or (BALANCE_STATS if own.dumps or is_drawn else "")
     return Wanted(
@@ -129,7 +139,7 @@ def _wanted(cluster: str, path: str, own: Own, given: dict[str, Any]) -> "Wanted
         rules=with_interval(found, own.interval_s),
         demand=demand,
         is_faithful=bool(given.get("is_faithful")),
-        is_acting=is_acting,
+        is_acting=found.apply or own.is_applied,
         kills_master=own.kills_master,
         lookback=timedelta(minutes=own.lookback_min),
         stats=stats,

@@ -36,10 +36,10 @@ from gridbridge.services.elastic import looking, published, seeing
 from gridbridge.services.elastic.acting import AT_ONCE, Balancer, Order, RoundPlan, Seen
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.services.elastic.seeing import Seeing
+from gridbridge.services.journal import Entry
 from gridbridge.shell.account import become
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.life_sign import BEGIN_S, LifeSign
-from gridbridge.shell.signals import Signals
 from gridbridge.state.database import Database
 
 NAME, LOCKED = "gridbridge-balance", 3
@@ -104,20 +104,12 @@ def run_once(wanted: Wanted) -> RoundPlan:
     """Do one round; a dry one keeps and changes nothing. NotSeen when the cell does not tell."""
     clock = Clock()
     if wanted.is_acting:
-        _begin(wanted)
+        begin(wanted)
     with Daemon(wanted, clock).open_cycle() as balancer:
         return cycle.once(balancer, _log.debug, is_dry=not wanted.is_acting)
 
 
-def run_forever(wanted: Wanted) -> None:
-    """Do rounds until SIGTERM."""
-    signals, clock = Signals(), Clock()
-    _begin(wanted)
-    life_sign = LifeSign(BALANCE_LOCK)
-    cycle.run_forever(Daemon(wanted, clock, life_sign), signals, life_sign, clock)
-
-
-def _begin(wanted: Wanted) -> None:
+def begin(wanted: Wanted) -> None:
     """Be the balancer's account, log, and hold the lock."""
     require_fit(wanted)
     become(BALANCE_ACCOUNT)
@@ -254,6 +246,15 @@ class Reported(Balancer):
             words = f"{tag}: --kill-master needs just one machine with this tag"
             raise ConfigError((words,))
         return seen
+
+    def entry(self, seen: Seen, plan: RoundPlan) -> Entry | None:
+        """Tell what is done; nothing in a round that only looks."""
+        return super().entry(seen, plan) if self._wanted.is_acting else None
+
+    def apply(self, seen: Seen, plan: RoundPlan) -> None:
+        """Do it, in a round that does not only look."""
+        if self._wanted.is_acting:
+            super().apply(seen, plan)
 
     def decide(self, seen: Seen) -> RoundPlan:
         """Decide, and remember what was decided."""

@@ -48,10 +48,15 @@ def plan(given: Given, now: datetime, folder: str = "", path: str = CONFIG) -> T
     return deciding.decide(seen, rules, demand, pools, is_faithful=given.is_faithful)
 
 
-def ruled(given: Given, path: str = CONFIG) -> tuple[Policy, Balance, Demand]:
-    """Return the configuration, and by what it is decided with a command line's words."""
+def read(path: str = CONFIG) -> Policy:
+    """Return the configuration; ConfigError for a wrong one."""
     policy, _ = configured.load(path)
-    return policy, _with(policy.balance, given), _patience(policy.demand, given)
+    return policy
+
+
+def ruled(policy: Policy, given: Given) -> tuple[Balance, Demand]:
+    """Return by what it is decided with a command line's words."""
+    return _with(policy.balance, given), _patience(policy.demand, given)
 
 
 def snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:

@@ -172,3 +172,14 @@ def test_the_master_s_machine_is_not_to_be_ended_where_no_tag_names_it(
     master = {**MACHINE, "tags": {"gridbridge-master": "alpha"}}
     (tmp_path / "list").write_text(json.dumps([master]))
     assert Reported(kills, Clock(), memory).gather()
+
+
+def test_a_round_that_only_looks_decides_and_keeps_nothing(
+    reported: Reported, tmp_path: Path
+) -> None:
+    """As one of --loop does when gridbridge.toml says by now that nothing is to be done."""
+    plan = once(reported, str)
+
+    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
+    assert 5 == plan.plan.add
+    assert ((), None) == (memory.nodes.all(), memory.last_round())

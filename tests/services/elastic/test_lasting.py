@@ -1,0 +1,115 @@
+"""Rounds that go on take a changed gridbridge.toml, and do nothing by one that forbids it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import ConfigError
+from gridbridge.model.policy import Policy
+from gridbridge.services.configuration import Configuration
+from gridbridge.services.elastic.lasting import Lasting
+from gridbridge.services.elastic.program import Daemon, Wanted
+from gridbridge.shell.clock import Clock
+
+SITE = """
+[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 6444
+execd_port = 6445
+[provider.works]
+program = "/opt/works"
+[pool.usual]
+provider = "works"
+[balance]
+apply = {apply}
+max_nodes = {most}
+interval_s = 7
+"""
+
+
+@dataclass
+class Site:
+    """A running balancer, and its file."""
+
+    path: Path
+    lasting: Lasting
+    made: list[Wanted]  # what it began with, and began anew with
+    clock_s: list[float]
+
+    def turn(self, text: str) -> tuple[int, bool]:
+        """Change the file between two rounds; return the next one's maximum, and if it acts."""
+        self.path.write_text(text)
+        for _ in range(2):
+            self.lasting.has_news()
+            self.clock_s[0] += 1
+        self.lasting.open_cycle()
+        return self.made[-1].rules.max_nodes, self.made[-1].is_acting
+
+
+def by(policy: Policy) -> Wanted:
+    """Return how it runs by a file; an option gives it five nodes at least."""
+    if policy.balance.max_nodes == 4:
+        raise ConfigError(("min_nodes is 5; at most max_nodes (4) is right",))
+    return Wanted(
+        policy=policy,
+        rules=policy.balance,
+        demand=policy.demand,
+        is_acting=policy.balance.apply,
+    )
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """Return one that may have nine nodes."""
+    path, clock_s, made = tmp_path / "site.toml", [0.0], list[Wanted]()
+    path.write_text(right())
+    clock = Clock(steady=lambda: clock_s[0])
+    configuration = Configuration(clock, str(path))
+
+    def make(wanted: Wanted) -> Daemon:
+        made.append(wanted)
+        return Daemon(wanted, clock)
+
+    lasting = Lasting(by(configuration.policy), configuration, by, make)
+    return Site(path, lasting, made, clock_s)
+
+
+def right(most: int = 9, apply: str = "true") -> str:
+    """Return a file that is right."""
+    return SITE.format(most=most, apply=apply)
+
+
+def test_a_changed_file_is_in_force_in_the_next_round(site: Site) -> None:
+    assert site.turn(right()) == (9, True)
+    assert site.turn(right(6)) == (6, True)
+    assert len(site.made) == 2
+    assert site.lasting.pause_s == 7
+
+
+def test_a_wrong_file_is_told_and_the_one_before_stays_in_force(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert site.turn("[balance]\nmax_nodes = -1\n") == (9, True)
+    assert "event=misconfigured" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (right(apply="false"), "apply is not true"),
+        (right(0), "max_nodes is 0"),
+        (right(4), "min_nodes is 5"),
+    ],
+    ids=["not to act", "no maximum", "an option contradicts it"],
+)
+def test_by_a_file_that_forbids_it_nothing_is_done(
+    site: Site, caplog: pytest.LogCaptureFixture, text: str, why: str
+) -> None:
+    """As long as it does."""
+    (_, is_acting), (told,) = site.turn(text), [one for one in caplog.messages if why in one]
+
+    assert not is_acting
+    assert told.startswith("event=only_looks")
+    assert site.turn(right(6)) == (6, True)
