@@ -369,14 +369,17 @@ def test_a_host_that_could_not_be_switched_off_works_again(
     assert "event=not_done node=alpha-n4 act=rest" in caplog.text
 
 
-def test_a_host_that_could_not_be_switched_off_is_tried_again_later(world: World) -> None:
-    world.switches.broken = {"alpha-n4"}
+def test_hosts_that_could_not_be_switched_off_are_tried_again_later(world: World) -> None:
+    """Who has been idle for longest goes first: alpha-n1, and then two of the three again."""
+    world.switches.broken = {"alpha-n2", "alpha-n3", "alpha-n4"}
     world.minutes(5)
+    tried = sorted(world.switches.off)
     world.switches.broken = set()
-    world.minutes(20)
+    world.minutes(30)
 
-    assert world.switches.off.count("alpha-n4") == 2
-    assert "alpha-n4" in asleep(world)
+    assert tried == ["alpha-n2", "alpha-n3", "alpha-n4"]
+    assert len(world.switches.off) == len(tried) + 3
+    assert len(asleep(world)) == 3
 
 
 def test_a_drained_host_that_can_not_be_switched_off_stays_closed(world: World) -> None:
