@@ -25,6 +25,7 @@ from tests.lab.campaigns.runner import (
     submit,
     until_state,
 )
+from tests.lab.configured import configured
 from tests.lab.gamma import ACCOUNT, FAR, NODES
 from tests.lab.grid import Grid
 
@@ -37,6 +38,7 @@ PARAMETERS = [*(f"{n} {shlex.quote(ODD)}" for n in range(3)), "3 $(touch evil) ;
 FOLDER, ROOM = "~/answers", "/home/al_gamma/answers-room"
 TASKS = 4
 MOST = {"max_jobs": 2}
+PATIENT = "s/^forgotten_s = .*/forgotten_s = 120/"
 # OAR's own answer is empty where there are no jobs.
 FORMS = ("empty", "half", "without jobs", "reversed")
 TRUE = "true"
@@ -77,7 +79,7 @@ def seen(site: Grid) -> Iterator[Seen]:
     """Have both run side by side."""
     for host, user in AT.values():
         site.sh(host, f"rm -rf {FOLDER}* && mkdir {FOLDER} {FOLDER}-room", user=user)
-    with no_room(site), liars(site):
+    with patient(site), no_room(site), liars(site):
         clusters = dict.fromkeys(AT, MOST)
         known = {"type": "normal", "walltime": "0:10", "clusters": clusters}
         first = {"name": ODD, "params": PARAMETERS, "exec_file": RUN, "exec_directory": FOLDER}
@@ -96,6 +98,19 @@ def seen(site: Grid) -> Iterator[Seen]:
     yield Seen(odd=odd, roomless=roomless, after=after)
     for host, user in AT.values():
         site.sh(host, f"rm -rf {FOLDER}*", user=user)
+
+
+@contextmanager
+def patient(grid: Grid) -> Iterator[None]:
+    """Have a runner that takes no task for deleted while its clusters answer falsely."""
+    try:
+        with configured(grid, PATIENT):
+            runner.stop(grid)
+            runner.start(grid)
+            yield
+    finally:
+        runner.stop(grid)
+        runner.start(grid)
 
 
 @contextmanager
@@ -134,7 +149,7 @@ def liars(grid: Grid) -> Iterator[None]:
 def told(grid: Grid, number: int, form: str) -> tuple[int, int]:
     """Have both clusters answer so, and then truly; return how many tasks ended and live then.
 
-    A task that is listed by no answer for as long as `forgotten_s` would count as deleted.
+    A task that is listed by no answer for as long as `forgotten_s` counts as deleted (PATIENT).
     """
     for each in (form, TRUE):
         for host in PROGRAMS:
