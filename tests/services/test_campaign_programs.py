@@ -9,8 +9,8 @@ from gridbridge.model.campaigns.campaign import Attempt, Outcome
 from gridbridge.model.campaigns.plan import Plan
 from gridbridge.model.policy import Policy
 from gridbridge.services.campaigns.runner import Daemon, Runner
-from gridbridge.services.campaigns.starting import Reloading
 from gridbridge.services.configuration import Configuration
+from gridbridge.services.reloading import Reloading
 from gridbridge.shell.clock import Clock
 
 BEFORE = '[site]\ncluster = "alpha"\n[cluster.alpha]\nkind = "embedded"\nfolder = "/x"\n'

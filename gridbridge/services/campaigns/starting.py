@@ -7,7 +7,6 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from gridbridge.apply import as_user
@@ -16,6 +15,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.services import cycle, process
 from gridbridge.services.configuration import Configuration
 from gridbridge.services.cycle import Daemon
+from gridbridge.services.reloading import Reloading
 from gridbridge.shell import runner
 from gridbridge.shell.account import become
 from gridbridge.shell.clock import Clock
@@ -88,44 +88,3 @@ def go_on(daemon: Daemon[Any, Any], signals: Signals, life_sign: LifeSign, clock
 def tell(sentence: str) -> None:
     """Tell in the log what a round does; one that does nothing has no sentence."""
     _log.info("event=round does=%r", sentence)
-
-
-class Reloading:
-    """A program that begins anew with a gridbridge.toml that was changed, before its next cycle.
-
-    As the poller: a wrong file is logged, and the one before stays in force.
-    """
-
-    def __init__(
-        self,
-        daemon: Daemon[Any, Any],
-        configuration: Configuration,
-        make: Callable[[Policy], Daemon[Any, Any]],
-    ) -> None:
-        self._daemon = daemon
-        self._configuration = configuration
-        self._make = make
-
-    @property
-    def pause_s(self) -> float:
-        """How long it waits between two cycles."""
-        return self._daemon.pause_s
-
-    def open_cycle(self) -> AbstractContextManager[Any]:
-        """Begin a cycle, by the file that is in force now."""
-        if self._configuration.take():
-            self._daemon.release()
-            self._daemon = self._make(self._configuration.policy)
-        return self._daemon.open_cycle()
-
-    def has_news(self) -> bool:
-        """Say whether the next cycle shall come at once."""
-        return self._daemon.has_news()
-
-    def recover(self) -> None:
-        """Take up what is kept."""
-        self._daemon.recover()
-
-    def release(self) -> None:
-        """Give back all that is held."""
-        self._daemon.release()
