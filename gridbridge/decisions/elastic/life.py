@@ -13,7 +13,7 @@ from gridbridge.decisions.elastic.listed import LISTED_S
 from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned, World
+from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned, World, reports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class _Case:
     @property
     def host(self) -> HostSeen | None:
         """What the cell tells of it."""
-        return listed.host_of(self.node.name, self.world.hosts)
+        return self.world.host_of(self.node.name)
 
     @property
     def is_out(self) -> bool:
@@ -93,7 +93,7 @@ class _Case:
     @property
     def is_contradicted(self) -> bool:
         """Whether a list that tells so is wrong: its daemon reports."""
-        return self.is_out and self.host is not None and not self.host.is_silent
+        return self.is_out and reports(self.host)
 
     @property
     def is_in_doubt(self) -> bool:
@@ -189,7 +189,7 @@ def _ready(case: _Case) -> Due | None:
     idle_s = (now - node.idle_since).total_seconds() if node.idle_since else 0.0
     silent_s = min(idle_s, listed.silent_for_s(node, case.world))
     is_long = silent_s > case.patience.silent_s and not case.world.is_unready
-    if listed.is_silent(host) and is_long and not node.is_kept:
+    if not reports(host) and is_long and not node.is_kept:
         gone = replace(node, state=NodeState.REMOVING, since=now, cause=Cause.SILENT)
         return Due(node=gone, act=Act.EVICT)
     return Due(node=node) if node != case.node else None

@@ -10,7 +10,7 @@ from datetime import datetime
 from gridbridge.decisions.elastic import switched
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned, World
+from gridbridge.model.elastic.owned import Act, Cause, Due, Owned, World, reports
 
 LISTED_S = 120.0  # a new machine is in its provider's list by then, and one left out by mistake
 
@@ -21,11 +21,6 @@ def machine_of(node: Owned, world: World) -> Machine | None:
     if node.machine:
         return next((one for one in own if one.id == node.machine), None)
     return next((one for one in own if one.name == node.name), None)
-
-
-def host_of(name: str, hosts: Mapping[str, HostSeen]) -> HostSeen | None:
-    """Return what the cell tells of a host; None where it does not know it."""
-    return hosts.get(name.partition(".")[0])
 
 
 def _own(world: World, pool: str) -> list[Machine]:
@@ -74,13 +69,8 @@ def silent(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetim
     return {
         told_as(one): min(before.get(told_as(one), world.now), world.now)
         for one in world.kept
-        if one.pool not in world.switched and is_silent(host_of(one.name, world.hosts))
+        if one.pool not in world.switched and not reports(world.host_of(one.name))
     }
-
-
-def is_silent(host: HostSeen | None) -> bool:
-    """Say whether a host does not report, or the cell does not know it."""
-    return host is None or host.is_silent
 
 
 def silent_for_s(node: Owned, world: World) -> float:
@@ -94,7 +84,7 @@ def left_over(world: World) -> tuple[Owned, ...]:
 
 
 def _is_left_over(node: Owned, world: World) -> bool:
-    is_out = node.state is NodeState.REMOVING and host_of(node.name, world.hosts) is None
+    is_out = node.state is NodeState.REMOVING and world.host_of(node.name) is None
     is_late = (world.now - node.since).total_seconds() > LISTED_S
     is_own = node.pool not in world.switched
     is_useless = is_own and is_late and (is_out or node.state is NodeState.FAILED)
@@ -198,7 +188,7 @@ def is_out_briefly(node: Owned, world: World) -> bool:
 
 def _of_own_host(machine: Machine, pool: str, world: World, names: set[str]) -> Iterator[Due]:
     """Take in a host of the site's own; one whose name a node has already is left alone."""
-    host = host_of(machine.name, world.hosts)
+    host = world.host_of(machine.name)
     node = switched.adopted(machine, pool, host, world.now, world.tags)
     if node is not None and machine.name not in names:
         names.add(machine.name)
@@ -212,7 +202,7 @@ def named_as_hosts(world: World) -> tuple[Machine, ...]:
         one
         for pool in sorted(world.machines.keys() - world.switched)
         for one in _own(world, pool)
-        if one.name not in names and host_of(one.name, world.hosts) is not None
+        if one.name not in names and world.host_of(one.name) is not None
     )
 
 
@@ -224,7 +214,7 @@ def other_hosts(world: World) -> tuple[Machine, ...]:
 def _is_other_host(machine: Machine, world: World) -> bool:
     """Say whether an unknown machine is left alone, as its name is that of a host of the site."""
     is_known = any(one.name == machine.name for one in world.kept)
-    is_host = not is_known and host_of(machine.name, world.hosts) is not None
+    is_host = not is_known and world.host_of(machine.name) is not None
     return is_host and not (
         machine.address and world.addresses.get(machine.name) == machine.address
     )
@@ -241,9 +231,8 @@ def _adopted(machine: Machine, pool: str, world: World) -> Owned:
 
     One whose daemon reports may have been joining or leaving, and so be closed: it joins anew.
     """
-    host = host_of(machine.name, world.hosts)
-    is_host = host is not None and not host.is_silent
-    state = NodeState.JOINING if is_host else NodeState.BOOTING
+    host = world.host_of(machine.name)
+    state = NodeState.JOINING if reports(host) else NodeState.BOOTING
     if machine.state is MachineState.STOPPED:
         state = NodeState.STANDBY
     return with_machine(

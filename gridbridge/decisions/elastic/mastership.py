@@ -1,6 +1,5 @@
 """When the last machine, the master's own, is ended: StarCluster's --kill-cluster, made safe."""
 
-from gridbridge.decisions.elastic.listed import host_of
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine
 from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.elastic.owned import World
@@ -27,7 +26,7 @@ def to_end(seen: Situation, world: World, plan: Plan, rules: Balance) -> tuple[s
         or _is_used(seen)
     ):
         return None
-    master, machines = host_of(seen.master, world.hosts), tagged(world)
+    master, machines = world.host_of(seen.master), tagged(world)
     if master is None or len(machines) != 1:
         return None
     ((pool, machine),) = machines.values()

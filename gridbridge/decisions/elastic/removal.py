@@ -1,6 +1,6 @@
 """Which nodes StarCluster's rules give back: idle ones, late in an hour that is paid for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
 
 from gridbridge.decisions.elastic.counting import elapsed_s, is_stable, nodes_of, told_hosts
@@ -22,10 +22,10 @@ def removable(seen: Situation, rules: Balance, plan: Plan, *, is_faithful: bool)
     spare = plan.figures.useful - rules.min_nodes
     if spare <= 0:
         return replace(plan, verdict=Verdict.AT_MINIMUM)
-    own = {one.name for one in seen.nodes}
+    own, told = {one.name for one in seen.nodes}, told_hosts(seen)
     refused, idle = list[Refused](), list[str]()
     for node in (one for one in nodes_of(seen) if one.name in own):
-        if known := next(_hindrances(node, seen, rules, is_faithful=is_faithful), None):
+        if known := next(_hindrances(node, seen, rules, told, is_faithful=is_faithful), None):
             refused.append(known)
         elif len(idle) == spare:
             refused.append(Refused(host=node.name, cause=Refusal.AT_MINIMUM))
@@ -40,13 +40,13 @@ def removable(seen: Situation, rules: Balance, plan: Plan, *, is_faithful: bool)
 
 
 def _hindrances(
-    node: Node, seen: Situation, rules: Balance, *, is_faithful: bool
+    node: Node, seen: Situation, rules: Balance, told: Set[str], *, is_faithful: bool
 ) -> Iterator[Refused]:
-    """Give what keeps a node from being removed."""
+    """Give what keeps a node from being removed; `told` are the hosts that the cell tells of."""
     yield from lasting(node, seen)
     if node.state is not NodeState.READY:
         yield Refused(host=node.name, cause=Refusal.NOT_READY, has=node.state.value)
-    if not (is_faithful or any(is_same_host(node.name, one) for one in told_hosts(seen))):
+    if not (is_faithful or any(is_same_host(node.name, one) for one in told)):
         yield Refused(host=node.name, cause=Refusal.NOT_LISTED)
     if _is_busy(node, seen, is_faithful=is_faithful):
         yield Refused(host=node.name, cause=Refusal.BUSY)

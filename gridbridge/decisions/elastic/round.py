@@ -99,7 +99,7 @@ def _squeezed(node: Owned, world: World, rest: Rest | None) -> Due | None:
     if rest is None or node.pool not in world.switched or node.pool not in world.machines:
         return None
     if node.state is NodeState.READY and _is_among(node.name, rest.off) and not node.is_kept:
-        host = listed.host_of(node.name, world.hosts)
+        host = world.host_of(node.name)
         is_moved = _is_among(node.name, (one.source for one in rest.moved))
         is_busy = host is not None and host.is_busy
         due = switched.rests(node, world.now, is_busy=is_busy, is_moved=is_moved)

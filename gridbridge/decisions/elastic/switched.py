@@ -12,7 +12,7 @@ from types import MappingProxyType
 from gridbridge.decisions.elastic.squeeze.resting import tags_of
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned, World
+from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned, World, reports
 from gridbridge.model.elastic.standby import STANDBY, STANDBY_AUTO, Marks
 
 
@@ -34,7 +34,7 @@ class Case:
     @property
     def reports(self) -> bool:
         """Whether its execution daemon does, or did before the cell noticed that it went off."""
-        return self.host is not None and not self.host.is_silent
+        return reports(self.host)
 
     @property
     def is_up(self) -> bool:
@@ -84,9 +84,8 @@ def left_alone(world: World) -> frozenset[str]:
 def _is_left_alone(node: Owned, state: MachineState | None, world: World) -> bool:
     is_unknown = state is MachineState.UNKNOWN
     if node.state is NodeState.STANDBY:
-        host = world.hosts.get(node.name.partition(".")[0])
-        reports = host is not None and not host.is_silent
-        return state is MachineState.RUNNING or (is_unknown and reports)
+        is_on = is_unknown and reports(world.host_of(node.name))
+        return state is MachineState.RUNNING or is_on
     return node.state is NodeState.READY and is_unknown
 
 
@@ -104,10 +103,9 @@ def adopted(
     put to rest, when the state file was lost: it is to be opened.
     """
     node = Owned(name=machine.name, pool=pool, machine=machine.id, state=NodeState.READY, since=now)
-    reports = host is not None and not host.is_silent
     if machine.state is MachineState.STOPPED:
-        return None if reports else replace(node, state=NodeState.STANDBY)
-    if machine.state is MachineState.RUNNING and reports:
+        return None if reports(host) else replace(node, state=NodeState.STANDBY)
+    if machine.state is MachineState.RUNNING and reports(host):
         is_ours = STANDBY_AUTO in tags_of(machine.name, Marks(tags=tags))
         state = NodeState.JOINING if is_ours else NodeState.READY
         return replace(node, state=state, up_since=now)

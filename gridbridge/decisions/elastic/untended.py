@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from gridbridge.decisions.elastic import listed
-from gridbridge.decisions.elastic.listed import host_of, machine_of
+from gridbridge.decisions.elastic.listed import machine_of
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import Owned, World
+from gridbridge.model.elastic.owned import Owned, World, reports
 
 HOSTS = (NodeState.JOINING, NodeState.READY, NodeState.DRAINING, NodeState.STANDBY)
 
@@ -36,7 +36,7 @@ def unlisted(world: World) -> tuple[Owned, ...]:
         and one.pool in world.machines
         and one.pool not in world.switched
         and machine_of(one, world) is None
-        and not listed.is_silent(host_of(one.name, world.hosts))
+        and reports(world.host_of(one.name))
         and not (listed.is_out_briefly(one, world) or one in others)
     )
 
@@ -64,7 +64,7 @@ def homeless(world: World) -> tuple[tuple[str, Machine], ...]:
 
 def _stuck(world: World) -> Iterator[Owned]:
     for node in (one for one in world.kept if one.pool not in world.switched):
-        host, machine = host_of(node.name, world.hosts), machine_of(node, world)
+        host, machine = world.host_of(node.name), machine_of(node, world)
         runs = machine is not None and machine.state is MachineState.RUNNING
         if runs and host is not None and host.is_busy and host.is_silent:
             yield node

@@ -114,6 +114,11 @@ class HostSeen:
     is_silent: bool  # its execution daemon does not report
 
 
+def reports(host: HostSeen | None) -> bool:
+    """Say whether a host's execution daemon does; not of one that the cell does not know."""
+    return host is not None and not host.is_silent
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """All that is known of nodes at one moment."""
@@ -133,6 +138,10 @@ class World:
     last_round: datetime | None = None  # before this one; None: there was none
     is_unready: bool = False  # too many hosts are silent: none is taken out for it
     addresses: Mapping[str, str] = field(default_factory=dict)  # of strangers named as hosts, here
+
+    def host_of(self, name: str) -> HostSeen | None:
+        """Return what the cell tells of a host; None where it does not know it."""
+        return self.hosts.get(name.partition(".")[0])
 
     def machine_key(self, pool: str, machine: str) -> tuple[str, str]:
         """Return what tells a machine from all others: an id is unique within its provider."""

@@ -98,7 +98,7 @@ def _with_own(seen: Situation, policy: Policy) -> Situation:
 
 
 def _idle(node: Node, world: World) -> Node:
-    host = listed.host_of(node.name, world.hosts)
+    host = world.host_of(node.name)
     return replace(node, idle_since=None if host is None or host.is_busy else NEVER)
 
 
