@@ -9,7 +9,7 @@ from gridbridge.decisions.campaigns.schedulers.protocol import Place
 from gridbridge.decisions.campaigns.schedulers.registry import scheduler_of
 from gridbridge.decisions.campaigns.slots import FreeArrays, FreeSlots
 from gridbridge.model.campaigns.campaign import Array, Campaign
-from gridbridge.model.campaigns.jdl import AtCluster, Type
+from gridbridge.model.campaigns.jdl import AtCluster
 from gridbridge.model.campaigns.jobratio import Prediction
 from gridbridge.model.campaigns.plan import Seen
 
@@ -54,8 +54,7 @@ def places(seen: Seen, campaigns: Sequence[Campaign] = (), begun: Sequence[Array
     closed_to_wide = {name for name, room in seen.room.items() if room.is_closed}
     over = {(one.campaign, one.number) for one in seen.over}
     lasting = [one for one in seen.arrays if (one.campaign, one.number) not in over]
-    unkept: dict[Pair, int] = {}
-    tests = {one.number for one in seen.campaigns if one.jdl.type is Type.TEST}
+    tests, unkept = seen.tests, dict[Pair, int]()
     for there in (one for one in seen.there if one.cluster in may_wait):
         pair = there.campaign, there.cluster
         wish = wishes.get(pair, UNKNOWN)

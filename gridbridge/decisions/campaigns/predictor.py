@@ -81,9 +81,9 @@ class _Looked:
         self._kept = {(one.campaign, one.cluster): one for one in seen.ratios}
         self._there = {(one.campaign, one.cluster): one for one in seen.there}
         self._settled: Counter[str] = Counter()
-        tests = {one.number for one in seen.campaigns if one.jdl.type is Type.TEST}
+        tests = seen.tests
         for one in seen.there:
-            if one.campaign not in tests:  # nobody deletes those, however long they wait
+            if one.campaign not in tests:
                 self._settled[one.cluster] += one.able - one.fresh
         where = clusters_of(seen.arrays)
         self._ended = Counter(

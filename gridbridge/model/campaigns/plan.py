@@ -8,6 +8,7 @@ from typing import Self
 from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, Outcome
 from gridbridge.model.campaigns.copies import Copies, Losers, Rival, Tail
 from gridbridge.model.campaigns.events import Changes, Event, Record
+from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.jobratio import Law, Prediction, Ratio
 from gridbridge.model.campaigns.sections import Failures, Finalize
 from gridbridge.model.campaigns.sharing import Sharing
@@ -187,6 +188,11 @@ class Seen:
     steps: tuple[Stepped, ...] = ()  # of unfinished campaigns, as they were before this look
     stepped: tuple[Attempt, ...] = ()  # of those: what has ended
     last_arrays: Mapping[int, Mapping[str, int]] = field(default_factory=dict)  # with steps
+
+    @property
+    def tests(self) -> frozenset[int]:
+        """The numbers of test campaigns: nobody deletes their tasks, however long they wait."""
+        return frozenset(one.number for one in self.campaigns if one.jdl.type is Type.TEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
