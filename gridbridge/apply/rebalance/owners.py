@@ -57,9 +57,9 @@ def verify(one: Let | Kept) -> str:
     """
     status, told, words = _long("verify", one.file)
     is_told = isinstance(told, dict) and isinstance(told.get("done"), bool)
-    return (
-        "" if status in (DONE, NOT_DONE) and is_told else _line(words.rpartition("\n")[2], status)
-    )
+    if is_told and status in (DONE, NOT_DONE):
+        return ""
+    return _line(words.rpartition("\n")[2], status)
 
 
 def copy(one: Let | Kept, to: str, leaving: str) -> str:

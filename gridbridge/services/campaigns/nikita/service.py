@@ -22,14 +22,7 @@ from gridbridge.model.campaigns.making_way.contest import Contest, Way
 from gridbridge.model.campaigns.numbers import ranges_of
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.steps import EPILOGUE
-from gridbridge.model.campaigns.wiping import (
-    Listed,
-    Part,
-    Patience,
-    Wipe,
-    WipedFor,
-    Wiping,
-)
+from gridbridge.model.campaigns.wiping import Listed, Part, Patience, Wipe, WipedFor, Wiping
 from gridbridge.model.places import NIKITA_CLOCKS
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot

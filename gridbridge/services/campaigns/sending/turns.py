@@ -15,9 +15,8 @@ from gridbridge.model.campaigns.sections import Failures
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.campaigns import Campaigns
 
-HANGS_S = (
-    5.0  # a call that takes so long and fails may hang; the usual one takes less than a second
-)
+# A call that takes so long and fails may hang: the usual one takes less than a second.
+HANGS_S = 5.0
 TURN_S = 60.0  # of a cycle, for one person at one cluster; as long as the longest call
 
 ANSWERS = (AlreadySubmitted, ArrayRefused, CampaignEnded, CampaignRefused)  # nothing hung
