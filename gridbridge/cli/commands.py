@@ -1,18 +1,37 @@
-"""A group of commands of which each is imported when it is asked for."""
+"""Groups of commands: help shows whole first sentences; a module waits until it is needed."""
 
+import ast
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import click
 
 
-class Commands(click.Group):
+class Group(click.Group):
+    """Commands whose first sentences help shows whole; click cuts them at the end of a line."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the name and the first sentence of each command."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, _first(self.help_of(ctx, name))) for name in self.list_commands(ctx)]
+            )
+
+    def help_of(self, ctx: click.Context, name: str) -> str:
+        """Return the whole help of a command."""
+        command = self.get_command(ctx, name)
+        return (command and command.help) or ""
+
+
+class Commands(Group):
     """Commands by name, each with the module that has it: all together take ten times as long."""
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **more: Any) -> None:
         super().__init__(*args, **more)
-        self._modules = modules
+        self._modules = {name: f"gridbridge.cli.{module}" for name, module in modules.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
@@ -22,6 +41,22 @@ class Commands(click.Group):
         """Return a command, None for an unknown name."""
         if cmd_name not in self._modules:
             return None
-        module = import_module(f"gridbridge.cli.{self._modules[cmd_name]}")
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(import_module(self._modules[cmd_name]), cmd_name)
         return command
+
+    def help_of(self, ctx: click.Context, name: str) -> str:
+        """Return the whole help of a command, from the source of its module."""
+        spec = find_spec(self._modules[name])
+        assert spec
+        assert spec.origin
+        function = next(
+            node
+            for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body
+            if isinstance(node, ast.FunctionDef) and node.name == name
+        )
+        return ast.get_docstring(function) or ""
+
+
+def _first(text: str) -> str:
+    """Return the first paragraph of a help text, which is its first sentence."""
+    return " ".join(text.partition("\n\n")[0].split())

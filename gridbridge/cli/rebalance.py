@@ -5,6 +5,7 @@ from dataclasses import replace
 import click
 
 from gridbridge.cli import output
+from gridbridge.cli.commands import Group
 from gridbridge.cli.options import CONFIG_FILE, JSON
 from gridbridge.cli.plots import written
 from gridbridge.model.rebalance.moves import Advice, Checked, Rejected
@@ -25,7 +26,7 @@ PLOT = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def rebalance() -> None:
     """Say which waiting tasks and staged data should be on other hosts, and move waiting tasks.
 

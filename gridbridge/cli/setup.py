@@ -6,6 +6,7 @@ import click
 
 from gridbridge import config
 from gridbridge.cli import output
+from gridbridge.cli.commands import Group
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
@@ -20,7 +21,7 @@ from gridbridge.services.site.wanted_queue import QueueOrder
 APPLY = click.option("--apply", "is_applied", is_flag=True, help="Make the changes, one by one.")
 
 
-@click.group()
+@click.group(cls=Group)
 def setup() -> None:
     """Make this host and its cluster ready.
 

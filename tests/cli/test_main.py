@@ -198,12 +198,27 @@ def test_the_check_as_json_has_everything(
 def commands(group: click.Command, name: str) -> dict[str, click.Command]:
     found = {name: group}
     if isinstance(group, click.Group):
-        for word, command in group.commands.items():
+        context = click.Context(group)
+        for word in group.list_commands(context):
+            command = group.get_command(context, word)
+            assert command
             found |= commands(command, f"{name} {word}")
     return found
 
 
-@pytest.mark.parametrize("name", sorted(commands(main.gridbridge, "gridbridge")))
+ALL = commands(main.gridbridge, "gridbridge")
+
+
+def test_help_lists_each_command_with_its_whole_first_sentence() -> None:
+    for name in (name for name, one in ALL.items() if isinstance(one, click.Group)):
+        shown = " ".join(CliRunner().invoke(ALL[name], ["--help"]).output.split())
+        for word, command in ALL.items():
+            if word.rpartition(" ")[0] == name:
+                sentence = (command.help or "").partition("\n\n")[0]
+                assert f"{word.rpartition(' ')[2]} {' '.join(sentence.split())}" in shown
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
 def test_every_help_has_an_example(name: str) -> None:
     shown = CliRunner().invoke(main.gridbridge, [*name.split()[1:], "--help"])
 

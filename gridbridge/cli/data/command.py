@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gridbridge.cli import output
+from gridbridge.cli.commands import Group
 from gridbridge.cli.options import CONFIG_FILE, JSON
 from gridbridge.shell.clock import Clock
 
@@ -20,7 +21,7 @@ RECORDS = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def data() -> None:
     """Keep replicas of one's own files in the storage areas of several clusters.
 
