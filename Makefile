@@ -25,7 +25,7 @@ define reported # run a target, and tell where its minutes went
 	$(BIN)/python -m tests.minutes --budget $(2) && exit $$status
 endef
 
-.PHONY: check static units docs test test-stages test-embedded test-as-root test-long test-long-stages test-long-as-root test-lab demo lab bench clean format
+.PHONY: check static units docs test test-stages test-embedded test-as-root test-apart labs test-long test-long-stages test-long-as-root test-lab demo lab bench clean format
 .DELETE_ON_ERROR:
 
 $(VENV)/ready: setup.cfg
@@ -80,11 +80,16 @@ test-stages: $(VENV)/ready
 test-embedded:
 	$(call stage,embedded) -n $(WAITING) $(AGAIN) -m '(killing or apart) and not root and not long'
 
-test-as-root: # those on embedded clusters mostly wait
-	$(call stage,root) -n $(WAITING) $(AGAIN) -m '(killing or apart or root) and not twin and not lab and not lab_lifecycle and not long'
+test-as-root:
 	$(call stage,smoke) -m 'lab_lifecycle and smoke' tests/lab/gridlab
-	tools/labs $(LABS)
+	@$(SIDE_BY_SIDE) test-apart labs
 	$(call stage,lab) -m 'lab and not long' $(IN_LABS) $(OF_LABS)
+
+test-apart: # these, on embedded clusters, mostly wait: the labs are made beside them
+	$(call stage,root) -n $(WAITING) $(AGAIN) -m '(killing or apart or root) and not twin and not lab and not lab_lifecycle and not long'
+
+labs:
+	tools/labs $(LABS)
 
 test-long-stages: $(VENV)/ready
 	$(call stage,long) -n auto -m '(long or twin) and not lab'
@@ -93,7 +98,7 @@ test-long-stages: $(VENV)/ready
 	echo "left out, for they need root: the tests marked lab"; fi
 
 test-long-as-root:
-	tools/labs $(LABS)
+	@$(MAKE) --no-print-directory labs
 	$(call stage,lab-long) -m 'lab and long' $(IN_LABS) $(OF_LABS)
 
 bench: lab ## what a transfer and a campaign cost, in the lab; fails when a target of docs/figures.md is missed
