@@ -1,0 +1,113 @@
+"""Notes in the state file how tasks ended, in portions that hold up nobody else who writes it."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from gridbridge.decisions.campaigns.copies import ByTask, by_task, last_ends, settled
+from gridbridge.decisions.campaigns.ending.judge import NO_MARKS, without_end
+from gridbridge.decisions.campaigns.ending.portions import portions
+from gridbridge.model.campaigns.campaign import (
+    AT_ONCE,
+    LAST,
+    USUAL,
+    Array,
+    ArrayState,
+    Attempt,
+    CampaignState,
+    Outcome,
+    Waiting,
+)
+from gridbridge.model.campaigns.plan import Again, Plan
+from gridbridge.model.campaigns.steps import is_step
+from gridbridge.services.campaigns.observations import Observations
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_copies import CampaignCopies
+from gridbridge.state.database.campaign_events import CampaignEvents
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks
+
+PRIORITIES = {Outcome.RESUBMIT: AT_ONCE, Outcome.RESUBMIT_LAST: LAST}
+
+
+class Noting:
+    """What notes it."""
+
+    def __init__(self, database: Database, observations: Observations, clock: Clock) -> None:
+        self._database = database
+        self._campaigns = Campaigns(database)
+        self._copies = CampaignCopies(database, self._campaigns)
+        self._events = CampaignEvents(database)
+        self._marks = Marks(database)
+        self._observations = observations
+        self._clock = clock
+        self.noted: list[Attempt] = []  # whoever reads it clears it
+
+    def all(self, plan: Plan) -> None:
+        """Note what ended and what was learnt; others write the state file between portions."""
+        *first, last = portions(plan)
+        for some in first:
+            with self._database.transaction():
+                self.ends(some)
+        with self._database.transaction():
+            self.ends(last)
+            self._observations.keep(plan, self._clock.now())
+        self._observations.keep_in_portions(plan)
+
+    def ends(self, plan: Plan) -> None:
+        """Note how tasks, arrays and campaigns ended, and which tasks wait anew."""
+        over = last_ends(plan.ended, plan.again)
+        self.noted += plan.ended
+        self._campaigns.ended((*plan.ended, *plan.stepped))
+        for campaign, some in _by_campaign(plan.again).items():
+            self._campaigns.wait_again(campaign, *map(_waiting, some))
+        bad = Counter(one.campaign for one in over if one.outcome is not Outcome.SUCCESS)
+        for campaign, tasks in Counter(one.campaign for one in over).items():
+            self._campaigns.count(campaign, tasks, bad[campaign])
+        for array in plan.over:
+            self._campaigns.array_is(array, ArrayState.OVER)
+        for number in plan.finished:
+            self._campaigns.is_now(number, CampaignState.TERMINATED, self._clock.now())
+        for number in plan.wound_up:
+            self._campaigns.is_now(number, CampaignState.CANCELLED, self._clock.now())
+        self._events.put(plan.changes.events)
+        self._events.put_records(plan.changes.records)
+
+    def close(self, array: Array, outcome: Outcome) -> None:
+        """Note that none of an array's tasks ran, or will run again."""
+        with self._database.transaction():
+            self.ends(self.none_ran(array, outcome))
+
+    def none_ran(self, array: Array, outcome: Outcome) -> Plan:
+        """Return what an array's attempts came to; those whose tasks live otherwise are copies."""
+        marks = self._marks.all().get((array.campaign, array.number), NO_MARKS)
+        every = without_end(self._campaigns.pending(array), outcome, marks)
+        ended = tuple(one for one in every if not is_step(one.task))
+        return Plan(
+            ended=settled(ended, self.rivals(array)),
+            stepped=tuple(one for one in every if is_step(one.task)),
+            over=(array,),
+        )
+
+    def rivals(self, array: Array) -> ByTask:
+        """Return the attempts of which only one of each task counts, of an array's campaign."""
+        return by_task(self._copies.rivals([array.campaign]))
+
+
+def _by_campaign(again: Iterable[Again]) -> dict[int, list[Again]]:
+    found: dict[int, list[Again]] = {}
+    for one in again:
+        found.setdefault(one.campaign, []).append(one)
+    return found
+
+
+def _waiting(ended: Again) -> Waiting:
+    """Return a task as it waits for its next attempt."""
+    return Waiting(
+        first=ended.task,
+        last=ended.task,
+        attempt=ended.attempt + 1,
+        priority=PRIORITIES.get(ended.outcome, USUAL),
+        avoid=ended.avoid,
+        never=ended.never,
+    )

@@ -1,0 +1,189 @@
+"""Does what follows from how arrays were taken: by their clusters, and by root."""
+
+import logging
+from dataclasses import replace
+
+from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignEnded, CampaignRefused
+from gridbridge.decisions.campaigns.adoption import adopt
+from gridbridge.decisions.campaigns.copies import numbered
+from gridbridge.decisions.campaigns.failures.blacklist import opened_now
+from gridbridge.decisions.campaigns.failures.book import Book
+from gridbridge.decisions.campaigns.failures.events import CODES, note_tasks
+from gridbridge.decisions.campaigns.failures.retries import to_run_again
+from gridbridge.errors import AlreadySubmitted, GridbridgeError, StateError
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    CampaignState,
+    Outcome,
+    Sent,
+)
+from gridbridge.model.campaigns.events import Changes, Code, Kind
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.plan import Again, Tried
+from gridbridge.model.campaigns.sections import Failures
+from gridbridge.services.campaigns.array_commands import ArrayCommands
+from gridbridge.services.campaigns.noting import Noting
+from gridbridge.services.campaigns.sending.troubles import (
+    OF_SUBMISSION,
+    Troubles,
+    code_of,
+    in_short,
+)
+from gridbridge.services.campaigns.sending.turns import HeldUp, NotAsked
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_events import CampaignEvents
+from gridbridge.state.database.campaign_tries import CampaignTries
+from gridbridge.state.database.campaigns import Campaigns
+
+_log = logging.getLogger(__name__)
+
+
+class Answers:
+    """What does it."""
+
+    def __init__(
+        self,
+        database: Database,
+        acts: ArrayCommands,
+        clock: Clock,
+        failures: Failures,
+        noting: Noting,
+    ) -> None:
+        self._database = database
+        self._campaigns = Campaigns(database)
+        self._tries = CampaignTries(database, self._campaigns)
+        self._events = CampaignEvents(database)
+        self._acts = acts
+        self._clock = clock
+        self._failures = failures
+        self._noting = noting
+        self._troubles = Troubles(self._events, clock, failures)
+
+    def settle(self, array: Array, sent: Sent) -> None:
+        """Note how far an array came; the next cycle does the rest."""
+        try:
+            if sent.job_id:
+                self._campaigns.array_is(array, ArrayState.SUBMITTED, sent.job_id)
+                array = replace(array, state=ArrayState.SUBMITTED, job_id=sent.job_id)
+            if not sent.error:
+                self._is_released(array)
+        except StateError as error:  # no cluster is to blame
+            tell("event=not_noted", array, error)
+            return
+        if sent.error:
+            self._is_not_released(array, sent.error)
+
+    def _is_not_released(self, array: Array, error: GridbridgeError) -> None:
+        """Do what follows from what kept an array from starting."""
+        match error:
+            case CampaignRefused():
+                tell("event=campaign_refused", array, error)
+                (self._try_elsewhere if array.is_of_copies else self._refuse_everywhere)(
+                    array, error
+                )
+            case CampaignEnded():
+                tell("event=ended_before", array, error)
+                self._end_as_before(array)
+            case ArrayRefused():
+                tell("event=array_refused", array, error)
+                self._try_elsewhere(array, error)
+            case AlreadySubmitted():
+                tell("event=state_is_older", array, error)
+                self._adopt(array)
+            case HeldUp():
+                self._troubles.note(array, Code.SUBMIT_JOB, error)
+            case NotAsked():
+                pass  # the next cycle resumes it
+            case _:
+                tell("event=not_sent", array, error)
+                self._troubles.note(array, code_of(error), error)
+
+    def _is_released(self, array: Array) -> None:
+        """Note that an array's tasks may start: what kept its cluster from taking it is over."""
+        with self._database.transaction():
+            self._campaigns.array_is(array, ArrayState.RELEASED)
+            self._troubles.close(OF_SUBMISSION, array)
+
+    def _try_elsewhere(self, array: Array, error: GridbridgeError) -> None:
+        """Note that none of an array's tasks ran, because its cluster refuses them."""
+        with self._database.transaction():
+            if not array.is_of_copies:
+                self._troubles.note(array, Code.RUNNER_SUBMIT_ERROR, error)
+            none = self._noting.none_ran(array, Outcome.SETUP_ERROR)
+            again, book = self._again(array, none.ended), Book(self._events.open())
+            ended, runs = [(one, array.cluster) for one in none.ended], set(map(_task, again))
+            note_tasks(book, ended, runs, self._clock.now())
+            changes = Changes(events=book.changed)
+            self._noting.ends(replace(none, again=again, changes=changes))
+
+    def _again(self, array: Array, ended: tuple[Attempt, ...]) -> tuple[Again, ...]:
+        """Return which of these tasks run again."""
+        tried = [Tried.of(one, array.cluster) for one in ended]
+        found = self._campaigns.find(array.campaign)
+        assert found  # a campaign that has arrays is kept
+        clusters = {} if found.jdl.type is Type.TEST else {found.number: found.jdl.clusters.keys()}
+        rivals = self._noting.rivals(array)
+        earlier = self._tries.earlier(ended, rivals)
+        return numbered(to_run_again(tried, earlier, clusters, self._failures), rivals)
+
+    def _refuse_everywhere(self, array: Array, error: GridbridgeError) -> None:
+        """Note that root submits nothing more of a campaign: what waits has failed too.
+
+        A task that was to run once more is what it came to before.
+        """
+        with self._database.transaction():
+            retried = self._tries.take_back(array, CODES)
+            self._noting.noted += retried
+            self._noting.close(array, Outcome.SETUP_ERROR)
+            failed = self._campaigns.waiting().get(array.campaign, 0) + len(retried)
+            self._tries.judge_as_before(array.campaign)
+            self._campaigns.drop_waiting(array.campaign)
+            self._campaigns.count(array.campaign, failed, failed)
+            self._open_once(Code.FILE_REFUSED, array, in_short(error))
+
+    def _end_as_before(self, array: Array) -> None:
+        """End a campaign that had ended before our state file was replaced by an older one."""
+        with self._database.transaction():
+            self._noting.close(array, Outcome.CANCELLED)
+            self._campaigns.drop_waiting(array.campaign)
+            self._campaigns.is_now(array.campaign, CampaignState.CANCELLED, self._clock.now())
+            self._open_once(Code.RESTORED, array)
+
+    def _open_once(self, code: Code, array: Array, why: str = "") -> None:
+        """Open an event of an array's campaign, unless one is open."""
+        now = self._clock.now()
+        event = opened_now(Kind.CAMPAIGN, code, array.campaign, "", now)
+        self._events.open_once(replace(event, why=why))
+
+    def _adopt(self, array: Array) -> None:
+        """Take over what root's ledger knows of a campaign; the next cycle goes on from there.
+
+        A kill between two portions leaves some of it lost, which is refused and taken over again.
+        """
+        try:
+            noted = self._acts.noted(array.campaign)
+        except GridbridgeError as error:
+            tell("event=no_ledger", array, error)
+            return
+        now = self._clock.now()
+        event = opened_now(Kind.CAMPAIGN, Code.RESTORED, array.campaign, "", now)
+        *first, last = adopt(self._tries.kept(array.campaign), noted, array, now)
+        for some in first:
+            self._tries.adopt(some)
+        with self._database.transaction():
+            self._tries.adopt(last)
+            self._events.put([event])
+        self._noting.noted += (each for some in (*first, last) for each in some.attempts)
+
+
+def tell(event: str, array: Array, error: Exception) -> None:
+    """Log why something about an array was not done."""
+    name = f"{array.campaign}.{array.number}"
+    _log.warning("%s array=%s at=%s why=%r", event, name, array.cluster, str(error))
+
+
+def _task(one: Again) -> tuple[int, int]:
+    return one.campaign, one.task
