@@ -15,7 +15,7 @@ from gridbridge.services.rebalance.deciding import Asked, Planned
 MOST_SHOWN = 20
 ENDS = """For root and the service account.
     Exit status: 0 also when nothing is to be moved, 1 another one runs, 2 for an error."""
-APPLY = click.option("--apply", "is_acting", is_flag=True, help="Move what holds still.")
+APPLY = click.option("--apply", "is_acting", is_flag=True, help="Make the moves that still hold.")
 FROM = click.option("--from", "source", metavar="FILE", help="Decide about this file.")
 PLOT = click.option(
     "--plot",
@@ -28,7 +28,7 @@ PLOT = click.option(
 
 @click.group(cls=Group)
 def rebalance() -> None:
-    """Say which waiting tasks and staged data should be on other hosts, and move waiting tasks.
+    """Say which waiting tasks and staged data should be on other hosts, and move them.
 
     A host is a cluster; a job is a campaign, or one whose tasks transfer queues have sent away. A
     task is moved only while it waits: it is deleted there, and its campaign sends it to another
