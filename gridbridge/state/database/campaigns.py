@@ -1,7 +1,7 @@
 """The campaigns, their arrays, and every attempt to run a task."""
 
 from collections.abc import Iterable, MutableMapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -9,13 +9,8 @@ from sqlalchemy import (
     ColumnElement,
     Executable,
     and_,
-    bindparam,
     delete,
-    exists,
-    func,
     insert,
-    or_,
-    select,
     update,
 )
 
@@ -30,134 +25,18 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.plan import KeptOff
-from gridbridge.model.campaigns.steps import FIRST
 from gridbridge.model.snapshot import Sent
+from gridbridge.state.database import campaign_queries as queries
 from gridbridge.state.database.campaign_rows import campaign_of, jdl_of, values_of
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, DONE, WAITING
 from gridbridge.state.database.core import Database
 
 AT_A_TIME = 500  # campaigns in one question
-ENDING = ("outcome", "exit_status", "wallclock_s", "is_overrun")  # what is learnt of an attempt
-
-_CAMPAIGN = tuple(CAMPAIGNS.c[field.name] for field in fields(Campaign))
-_ARRAY = tuple(ARRAYS.c[field.name] for field in fields(Array))
-_ATTEMPT = tuple(ATTEMPTS.c)
-# Not `!= OVER`: an index finds the few that are open among all that ever were.
-_IS_OPEN = ARRAYS.c.state.in_([state for state in ArrayState if state is not ArrayState.OVER])
-_IS_GOING = or_(
-    CAMPAIGNS.c.state.in_((CampaignState.IN_TREATMENT, CampaignState.PAUSED)),
-    and_(CAMPAIGNS.c.state == CampaignState.CANCELLED, CAMPAIGNS.c.ended_at.is_(None)),
-)
-_BY_NUMBER = select(*_CAMPAIGN).order_by(CAMPAIGNS.c.number)
-_BRIEFLY = select(*(one for one in _CAMPAIGN if one.name != "jdl")).order_by(CAMPAIGNS.c.number)
-_JDLS = select(CAMPAIGNS.c.number, CAMPAIGNS.c.jdl).where(
-    CAMPAIGNS.c.number.in_(bindparam("numbers", expanding=True))
-)
-_ONE = _BY_NUMBER.where(CAMPAIGNS.c.number == bindparam("number"))
-_BY_TOKEN = _BY_NUMBER.where(CAMPAIGNS.c.token == bindparam("token"))
-_UNFINISHED = _BY_NUMBER.where(
-    or_(_IS_GOING, CAMPAIGNS.c.number.in_(select(ARRAYS.c.campaign).where(_IS_OPEN)))
-)
-_ONE_UNFINISHED = select(CAMPAIGNS.c.number).where(
-    CAMPAIGNS.c.number == bindparam("number"),
-    or_(
-        _IS_GOING,
-        exists(select(ARRAYS.c.number).where(ARRAYS.c.campaign == bindparam("number"), _IS_OPEN)),
-    ),
-)
-_OPEN_ARRAYS = select(*_ARRAY).where(_IS_OPEN).order_by(ARRAYS.c.campaign, ARRAYS.c.number)
-_SENT_TO = select(*_ARRAY).where(
-    ARRAYS.c.cluster == bindparam("cluster"), ARRAYS.c.job_id > 0, _IS_OPEN
-)
-_ANY = select(CAMPAIGNS.c.number).where(_IS_GOING).limit(1)
-_VISITED = select(ARRAYS.c.cluster).where(ARRAYS.c.campaign == bindparam("campaign")).distinct()
-_TRIED = _VISITED.join(
-    ATTEMPTS,
-    and_(
-        ATTEMPTS.c.campaign == ARRAYS.c.campaign,
-        ATTEMPTS.c.array == ARRAYS.c.number,
-        ATTEMPTS.c.task < FIRST,
-    ),
-)
-_OF_ARRAY = and_(
-    ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.array == bindparam("of_array")
-)
-_PENDING = (
-    select(*_ATTEMPT)
-    .where(_OF_ARRAY, ATTEMPTS.c.outcome == Outcome.PENDING)
-    .order_by(ATTEMPTS.c.place)
-)
-_RAN = (Outcome.SUCCESS, Outcome.PROGRAM_ERROR, Outcome.SIGNAL, Outcome.WALLTIME)
-_DURATIONS = (
-    select(ARRAYS.c.cluster, ATTEMPTS.c.wallclock_s)
-    .join_from(
-        ATTEMPTS,
-        ARRAYS,
-        and_(ATTEMPTS.c.campaign == ARRAYS.c.campaign, ATTEMPTS.c.array == ARRAYS.c.number),
-    )
-    .where(
-        ATTEMPTS.c.campaign == bindparam("campaign"),
-        ATTEMPTS.c.task < FIRST,
-        ATTEMPTS.c.outcome.in_(_RAN),
-        ATTEMPTS.c.wallclock_s.is_not(None),
-    )
-    .order_by(ATTEMPTS.c.array.desc())
-    .limit(600)
-)
-_ENDED = (
-    update(ATTEMPTS)
-    .where(*(ATTEMPTS.c[key] == bindparam(f"of_{key}") for key in ("campaign", "task", "attempt")))
-    .values({key: bindparam(f"of_{key}") for key in ENDING})
-)
-_WAITING_COUNTS = select(
-    WAITING.c.campaign, func.sum(WAITING.c.last - WAITING.c.first + 1).label("tasks")
-).group_by(WAITING.c.campaign)
-_KEPT_OFF = (
-    select(
-        WAITING.c.campaign,
-        WAITING.c.avoid,
-        WAITING.c.never,
-        func.sum(WAITING.c.last - WAITING.c.first + 1).label("tasks"),
-    )
-    .where(or_(WAITING.c.avoid != "", WAITING.c.never != ""))
-    .group_by(WAITING.c.campaign, WAITING.c.avoid, WAITING.c.never)
-    .order_by(WAITING.c.campaign, WAITING.c.avoid, WAITING.c.never)
-)
-_NEXT_WAITING = (
-    select(*(WAITING.c[field.name] for field in fields(Waiting)))
-    .where(WAITING.c.campaign == bindparam("campaign"))
-    .order_by(WAITING.c.priority.desc(), WAITING.c.first)
-)
-_TAKEN = delete(WAITING).where(
-    WAITING.c.campaign == bindparam("of_campaign"), WAITING.c.first == bindparam("of_first")
-)
-_OF_CAMPAIGN = select(*_ARRAY).where(ARRAYS.c.campaign == bindparam("campaign"))
-_UNNOTED = (
-    select(CAMPAIGNS.c.number)
-    .where(
-        CAMPAIGNS.c.ended_at.is_not(None),
-        CAMPAIGNS.c.state.in_((CampaignState.TERMINATED, CampaignState.CANCELLED)),
-        ~CAMPAIGNS.c.is_end_noted,
-    )
-    .order_by(CAMPAIGNS.c.number)
-)
-_DONE = select(DONE.c.campaign).where(
-    DONE.c.token == bindparam("token"), DONE.c.campaign == bindparam("campaign")
-)
-_ENDED_BEFORE = (
-    select(CAMPAIGNS.c.number)
-    .where(CAMPAIGNS.c.ended_at < bindparam("moment"), CAMPAIGNS.c.state != CampaignState.PURGED)
-    .order_by(CAMPAIGNS.c.number)
-)
-_LAST_NUMBER = select(func.max(CAMPAIGNS.c.number).label("number"))
-_LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(
-    ARRAYS.c.campaign == bindparam("campaign")
-)
 
 
 def sent_to(database: Database, cluster: str) -> Sent:
     """Return the arrays at a cluster of which a task may live."""
-    rows = database.rows(_SENT_TO, cluster=cluster)
+    rows = database.rows(queries.SENT_TO, cluster=cluster)
     return Sent(
         jobs=frozenset(row["job_id"] for row in rows),
         released=frozenset(
@@ -165,7 +44,7 @@ def sent_to(database: Database, cluster: str) -> Sent:
             for row in rows
             if row["state"] == ArrayState.RELEASED
         ),
-        is_watched=bool(rows or database.rows(_ANY)),
+        is_watched=bool(rows or database.rows(queries.ANY)),
     )
 
 
@@ -191,49 +70,52 @@ class Campaigns:
 
     def last_number(self) -> int:
         """Return the highest number of a campaign; 0 where there is none."""
-        return int(self._database.rows(_LAST_NUMBER)[0]["number"] or 0)
+        return int(self._database.rows(queries.LAST_NUMBER)[0]["number"] or 0)
 
     def find(self, number: int) -> Campaign | None:
         """Look a campaign up."""
-        return next(iter(self._found(_ONE, number=number)), None)
+        return next(iter(self._found(queries.ONE, number=number)), None)
 
     def of_token(self, token: str) -> Campaign | None:
         """Look a campaign up by the name of the file that brought it."""
-        return next(iter(self._found(_BY_TOKEN, token=token)), None)
+        return next(iter(self._found(queries.BY_TOKEN, token=token)), None)
 
     def all(self) -> tuple[Campaign, ...]:
         """Return every campaign by number."""
-        return self._found(_BY_NUMBER)
+        return self._found(queries.BY_NUMBER)
 
     def outlined(self, known: MutableMapping[int, Jdl]) -> tuple[Campaign, ...]:
         """Return every campaign by number, with the outline of its JDL.
 
         Those that are known, by campaign, are not read: a JDL never changes. Others are added.
         """
-        rows = [dict(row) for row in self._database.rows(_BRIEFLY)]
+        rows = [dict(row) for row in self._database.rows(queries.BRIEFLY)]
         new = [row["number"] for row in rows if row["number"] not in known]
         for begin in range(0, len(new), AT_A_TIME):
             some = new[begin : begin + AT_A_TIME]
-            for row in self._database.rows(_JDLS, numbers=some):
+            for row in self._database.rows(queries.JDLS, numbers=some):
                 known[row["number"]] = jdl_of(row["jdl"]).outline
         return tuple(campaign_of(row | {"jdl": known[row["number"]]}) for row in rows)
 
     def unfinished(self) -> tuple[Campaign, ...]:
         """Return the campaigns of which a task may be sent or live, or an epilogue, by number."""
-        return self._found(_UNFINISHED)
+        return self._found(queries.UNFINISHED)
 
     def is_unfinished(self, number: int) -> bool:
         """Say whether a campaign is one of those."""
-        return bool(self._database.rows(_ONE_UNFINISHED, number=number))
+        return bool(self._database.rows(queries.ONE_UNFINISHED, number=number))
 
     def waiting(self) -> dict[int, int]:
         """Return how many tasks of each campaign wait to be sent; none of which are left out."""
-        return {row["campaign"]: int(row["tasks"]) for row in self._database.rows(_WAITING_COUNTS)}
+        return {
+            row["campaign"]: int(row["tasks"])
+            for row in self._database.rows(queries.WAITING_COUNTS)
+        }
 
     def kept_off(self) -> dict[int, tuple[KeptOff, ...]]:
         """Return of each campaign how many of the waiting tasks do not go to which clusters."""
         found: dict[int, tuple[KeptOff, ...]] = {}
-        for row in self._database.rows(_KEPT_OFF):
+        for row in self._database.rows(queries.KEPT_OFF):
             avoid, never = tuple(row["avoid"].split()), tuple(row["never"].split())
             one = KeptOff(tasks=int(row["tasks"]), avoid=avoid, never=never)
             found[row["campaign"]] = (*found.get(row["campaign"], ()), one)
@@ -241,28 +123,28 @@ class Campaigns:
 
     def open_arrays(self) -> tuple[Array, ...]:
         """Return the arrays of which a task may live, oldest first in each campaign."""
-        return self._arrays(_OPEN_ARRAYS)
+        return self._arrays(queries.OPEN_ARRAYS)
 
     def arrays_of(self, campaign: int) -> tuple[Array, ...]:
         """Return every array of a campaign."""
-        return self._arrays(_OF_CAMPAIGN, campaign=campaign)
+        return self._arrays(queries.OF_CAMPAIGN, campaign=campaign)
 
     def waiting_of(self, campaign: int) -> tuple[Waiting, ...]:
         """Return the tasks of a campaign that wait to be sent, the most urgent first."""
-        rows = self._database.rows(_NEXT_WAITING, campaign=campaign)
+        rows = self._database.rows(queries.NEXT_WAITING, campaign=campaign)
         return tuple(_waiting(dict(row)) for row in rows)
 
     def durations(self, campaign: int) -> dict[str, tuple[float, ...]]:
         """Return how many seconds the last tasks took that ended, by cluster."""
         found: dict[str, list[float]] = {}
-        for row in self._database.rows(_DURATIONS, campaign=campaign):
+        for row in self._database.rows(queries.DURATIONS, campaign=campaign):
             found.setdefault(row["cluster"], []).append(float(row["wallclock_s"]))
         return {cluster: tuple(times) for cluster, times in found.items()}
 
     def pending(self, array: Array) -> tuple[Attempt, ...]:
         """Return the attempts of an array whose ends are not known, by place."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
-        rows = map(dict, self._database.rows(_PENDING, **of))
+        rows = map(dict, self._database.rows(queries.PENDING, **of))
         return tuple(Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in rows)
 
     def intend(
@@ -290,7 +172,7 @@ class Campaigns:
         copies_beyond_s: int | None = None,
     ) -> Array:
         """Keep a new array of these attempts of tasks, in a transaction."""
-        rows = self._database.rows(_LAST_ARRAY, campaign=campaign)
+        rows = self._database.rows(queries.LAST_ARRAY, campaign=campaign)
         array = Array(
             campaign=campaign,
             number=(rows[0]["number"] or 0) + 1,
@@ -319,7 +201,7 @@ class Campaigns:
         """Note what attempts came to."""
         rows = [{f"of_{key}": value for key, value in asdict(one).items()} for one in attempts]
         if rows:
-            self._database.execute(_ENDED, rows)
+            self._database.execute(queries.ENDED, rows)
 
     def wait_again(self, campaign: int, *waiting: Waiting) -> None:
         """Let tasks wait to be sent."""
@@ -329,7 +211,7 @@ class Campaigns:
     def wait_no_longer(self, campaign: int, waiting: Iterable[Waiting]) -> None:
         """Send none of these tasks."""
         if rows := [{"of_campaign": campaign, "of_first": one.first} for one in waiting]:
-            self._database.execute(_TAKEN, rows)
+            self._database.execute(queries.TAKEN, rows)
 
     def drop_waiting(self, campaign: int) -> None:
         """Send none of a campaign's waiting tasks any more."""
@@ -351,7 +233,7 @@ class Campaigns:
 
     def has_done(self, token: str, campaign: int) -> bool:
         """Say whether a request was done about a campaign."""
-        return bool(self._database.rows(_DONE, token=token, campaign=campaign))
+        return bool(self._database.rows(queries.IS_DONE, token=token, campaign=campaign))
 
     def note_done(self, token: str, campaign: int, at: datetime) -> None:
         """Note that, in the transaction that does it."""
@@ -364,7 +246,7 @@ class Campaigns:
 
     def unnoted(self, most: int) -> tuple[int, ...]:
         """Return some campaigns that have ended, whose ends root's ledger may not know."""
-        return tuple(row["number"] for row in self._database.rows(_UNNOTED.limit(most)))
+        return tuple(row["number"] for row in self._database.rows(queries.UNNOTED.limit(most)))
 
     def end_is_noted(self, campaign: int, *, is_noted: bool = True) -> None:
         """Note whether root's ledger knows a campaign's end."""
@@ -375,7 +257,9 @@ class Campaigns:
 
     def ended_before(self, moment: datetime) -> tuple[int, ...]:
         """Return the campaigns that ended, or were cancelled, before a time, and are not purged."""
-        return tuple(row["number"] for row in self._database.rows(_ENDED_BEFORE, moment=moment))
+        return tuple(
+            row["number"] for row in self._database.rows(queries.ENDED_BEFORE, moment=moment)
+        )
 
     def _take(
         self, campaign: int, tasks: int, kept_off: Sequence[KeptOff]
@@ -390,7 +274,7 @@ class Campaigns:
 
     def _take_of(self, campaign: int, kind: KeptOff) -> list[tuple[int, int, int]]:
         taken: list[tuple[int, int, int]] = []
-        query = _NEXT_WAITING.where(_is_of(kind)).limit(kind.tasks)
+        query = queries.NEXT_WAITING.where(_is_of(kind)).limit(kind.tasks)
         rest: list[Waiting] = []
         gone: list[dict[str, int]] = []
         for row in self._database.rows(query, campaign=campaign):
@@ -403,7 +287,7 @@ class Campaigns:
             if len(taken) == kind.tasks:
                 break
         if gone:
-            self._database.execute(_TAKEN, gone)
+            self._database.execute(queries.TAKEN, gone)
         self.wait_again(campaign, *rest)
         return taken
 

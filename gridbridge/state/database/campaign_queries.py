@@ -1,0 +1,142 @@
+"""What is asked of the tables of campaigns, their arrays, attempts and waiting tasks."""
+
+from dataclasses import fields
+
+from sqlalchemy import (
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
+
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Campaign,
+    CampaignState,
+    Outcome,
+    Waiting,
+)
+from gridbridge.model.campaigns.steps import FIRST
+from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, DONE, WAITING
+
+ENDING = ("outcome", "exit_status", "wallclock_s", "is_overrun")  # what is learnt of an attempt
+
+CAMPAIGN = tuple(CAMPAIGNS.c[field.name] for field in fields(Campaign))
+ARRAY = tuple(ARRAYS.c[field.name] for field in fields(Array))
+ATTEMPT = tuple(ATTEMPTS.c)
+# Not `!= OVER`: an index finds the few that are open among all that ever were.
+IS_OPEN = ARRAYS.c.state.in_([state for state in ArrayState if state is not ArrayState.OVER])
+IS_GOING = or_(
+    CAMPAIGNS.c.state.in_((CampaignState.IN_TREATMENT, CampaignState.PAUSED)),
+    and_(CAMPAIGNS.c.state == CampaignState.CANCELLED, CAMPAIGNS.c.ended_at.is_(None)),
+)
+BY_NUMBER = select(*CAMPAIGN).order_by(CAMPAIGNS.c.number)
+BRIEFLY = select(*(one for one in CAMPAIGN if one.name != "jdl")).order_by(CAMPAIGNS.c.number)
+JDLS = select(CAMPAIGNS.c.number, CAMPAIGNS.c.jdl).where(
+    CAMPAIGNS.c.number.in_(bindparam("numbers", expanding=True))
+)
+ONE = BY_NUMBER.where(CAMPAIGNS.c.number == bindparam("number"))
+BY_TOKEN = BY_NUMBER.where(CAMPAIGNS.c.token == bindparam("token"))
+UNFINISHED = BY_NUMBER.where(
+    or_(IS_GOING, CAMPAIGNS.c.number.in_(select(ARRAYS.c.campaign).where(IS_OPEN)))
+)
+ONE_UNFINISHED = select(CAMPAIGNS.c.number).where(
+    CAMPAIGNS.c.number == bindparam("number"),
+    or_(
+        IS_GOING,
+        exists(select(ARRAYS.c.number).where(ARRAYS.c.campaign == bindparam("number"), IS_OPEN)),
+    ),
+)
+OPEN_ARRAYS = select(*ARRAY).where(IS_OPEN).order_by(ARRAYS.c.campaign, ARRAYS.c.number)
+SENT_TO = select(*ARRAY).where(
+    ARRAYS.c.cluster == bindparam("cluster"), ARRAYS.c.job_id > 0, IS_OPEN
+)
+ANY = select(CAMPAIGNS.c.number).where(IS_GOING).limit(1)
+VISITED = select(ARRAYS.c.cluster).where(ARRAYS.c.campaign == bindparam("campaign")).distinct()
+TRIED = VISITED.join(
+    ATTEMPTS,
+    and_(
+        ATTEMPTS.c.campaign == ARRAYS.c.campaign,
+        ATTEMPTS.c.array == ARRAYS.c.number,
+        ATTEMPTS.c.task < FIRST,
+    ),
+)
+OF_ARRAY = and_(
+    ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.array == bindparam("of_array")
+)
+PENDING = (
+    select(*ATTEMPT)
+    .where(OF_ARRAY, ATTEMPTS.c.outcome == Outcome.PENDING)
+    .order_by(ATTEMPTS.c.place)
+)
+RAN = (Outcome.SUCCESS, Outcome.PROGRAM_ERROR, Outcome.SIGNAL, Outcome.WALLTIME)
+DURATIONS = (
+    select(ARRAYS.c.cluster, ATTEMPTS.c.wallclock_s)
+    .join_from(
+        ATTEMPTS,
+        ARRAYS,
+        and_(ATTEMPTS.c.campaign == ARRAYS.c.campaign, ATTEMPTS.c.array == ARRAYS.c.number),
+    )
+    .where(
+        ATTEMPTS.c.campaign == bindparam("campaign"),
+        ATTEMPTS.c.task < FIRST,
+        ATTEMPTS.c.outcome.in_(RAN),
+        ATTEMPTS.c.wallclock_s.is_not(None),
+    )
+    .order_by(ATTEMPTS.c.array.desc())
+    .limit(600)
+)
+ENDED = (
+    update(ATTEMPTS)
+    .where(*(ATTEMPTS.c[key] == bindparam(f"of_{key}") for key in ("campaign", "task", "attempt")))
+    .values({key: bindparam(f"of_{key}") for key in ENDING})
+)
+WAITING_COUNTS = select(
+    WAITING.c.campaign, func.sum(WAITING.c.last - WAITING.c.first + 1).label("tasks")
+).group_by(WAITING.c.campaign)
+KEPT_OFF = (
+    select(
+        WAITING.c.campaign,
+        WAITING.c.avoid,
+        WAITING.c.never,
+        func.sum(WAITING.c.last - WAITING.c.first + 1).label("tasks"),
+    )
+    .where(or_(WAITING.c.avoid != "", WAITING.c.never != ""))
+    .group_by(WAITING.c.campaign, WAITING.c.avoid, WAITING.c.never)
+    .order_by(WAITING.c.campaign, WAITING.c.avoid, WAITING.c.never)
+)
+NEXT_WAITING = (
+    select(*(WAITING.c[field.name] for field in fields(Waiting)))
+    .where(WAITING.c.campaign == bindparam("campaign"))
+    .order_by(WAITING.c.priority.desc(), WAITING.c.first)
+)
+TAKEN = delete(WAITING).where(
+    WAITING.c.campaign == bindparam("of_campaign"), WAITING.c.first == bindparam("of_first")
+)
+OF_CAMPAIGN = select(*ARRAY).where(ARRAYS.c.campaign == bindparam("campaign"))
+UNNOTED = (
+    select(CAMPAIGNS.c.number)
+    .where(
+        CAMPAIGNS.c.ended_at.is_not(None),
+        CAMPAIGNS.c.state.in_((CampaignState.TERMINATED, CampaignState.CANCELLED)),
+        ~CAMPAIGNS.c.is_end_noted,
+    )
+    .order_by(CAMPAIGNS.c.number)
+)
+IS_DONE = select(DONE.c.campaign).where(
+    DONE.c.token == bindparam("token"), DONE.c.campaign == bindparam("campaign")
+)
+ENDED_BEFORE = (
+    select(CAMPAIGNS.c.number)
+    .where(CAMPAIGNS.c.ended_at < bindparam("moment"), CAMPAIGNS.c.state != CampaignState.PURGED)
+    .order_by(CAMPAIGNS.c.number)
+)
+LAST_NUMBER = select(func.max(CAMPAIGNS.c.number).label("number"))
+LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(
+    ARRAYS.c.campaign == bindparam("campaign")
+)
