@@ -152,8 +152,12 @@ class Board:
         return self._slots_of_job[key]
 
     def free(self, host: Host) -> int:
+        """Return how many bytes of a host's disk are free by now."""
+        return max(0, host.free_bytes - self._gained[host.name])
+
+    def offered(self, host: Host) -> int:
         """Return how many bytes a host could still take; half of it just after a replica."""
-        free = max(0, host.free_bytes - self._gained[host.name])
+        free = self.free(host)
         at = self.snapshot.recent.replicated.get(host.name)
         rest = timedelta(seconds=self.rules.replicated_rest_s)
         return free // 2 if at and self.snapshot.now - at < rest else free

@@ -5,7 +5,7 @@ By Hydra's HostFailWorker: what is lost is said beforehand, and owners' wishes d
 
 from gridbridge.decisions.rebalance.board import Board
 from gridbridge.decisions.rebalance.draft import Draft, in_turn, kind_of, told
-from gridbridge.decisions.rebalance.placing import candidates, place
+from gridbridge.decisions.rebalance.placing import candidates, is_readable, place
 from gridbridge.decisions.rebalance.refusing import (
     copy_reason,
     gigabytes,
@@ -91,16 +91,23 @@ def _why_not(board: Board, host: Host, *, is_lost: bool, is_full: bool) -> str:
 
     Of a disk that holds other files as well each copy is judged alone.
     """
-    if is_full or host.max_bytes <= 0:
+    if is_full:
         return ""
-    others = [one for one in board.live(host.kind) if one.name != host.name]
-    used = host.used_bytes + sum(one.used_bytes for one in others)
-    if not host.is_shared and used >= sum(one.max_bytes for one in others):
+    if not (host.is_shared or _is_room_elsewhere(board, host)):
         size = gigabytes(host.used_bytes)
         return f"the others have no room for its {size}: nothing is moved"
     if is_lost and (other := _down_with_copies(board, host)):
         return f"{other} is down and has copies of the same tasks: bring it up first, or drop it"
     return ""
+
+
+def _is_room_elsewhere(board: Board, host: Host) -> bool:
+    """Say whether the others could hold what a host holds; an unknown disk may be large."""
+    others = [one for one in board.live(host.kind) if one.name != host.name]
+    if not host.max_bytes or any(not one.max_bytes for one in others):
+        return True
+    used = host.used_bytes + sum(one.used_bytes for one in others)
+    return used < sum(one.max_bytes for one in others)
 
 
 def _down_with_copies(board: Board, host: Host) -> str:
@@ -128,17 +135,15 @@ def _replace(draft: Draft, host: Host, tasks: list[Task]) -> int:
     lost = 0
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
         job = draft.board.jobs[task.job]
-        others = [name for name in task.replicas if _is_left(draft.board, name, host)]
+        left = [name for name in task.hosts if _is_left(draft.board, name, host)]
         is_silent = task.state is TaskState.STAYING and task.stays is Stays.SILENT
         if is_silent or task.state in (TaskState.MOVING, TaskState.BUSY):
             draft.refuse(task, "", waiting_reason(task))
-        elif task.live and task.live != host.name:
+        elif left:
             if not draft.is_over:
-                _anew(draft, job, task, host, task.live)
-        elif others:
-            if not draft.is_over:
-                draft.add(MoveKind.LIVE, task, host.name, others[0])
-                _anew(draft, job, task, host, others[0])
+                if task.live == host.name:
+                    draft.add(MoveKind.LIVE, task, host.name, left[0])
+                _anew(draft, job, task, host, left[0])
         elif task.size_bytes == 0 and task.state == TaskState.WAITING:
             _off(draft, job, task, host)
         else:
@@ -148,9 +153,9 @@ def _replace(draft: Draft, host: Host, tasks: list[Task]) -> int:
 
 
 def _is_left(board: Board, name: str, lost: Host) -> bool:
-    """Say whether a host is another one, is known, and is not lost as well."""
+    """Say whether a host is another one, is known, and can be read."""
     other = board.hosts.get(name)
-    return other is not None and name != lost.name and other.state != HostState.DEAD
+    return other is not None and name != lost.name and is_readable(other)
 
 
 def _anew(draft: Draft, job: Job, task: Task, host: Host, source: str) -> None:

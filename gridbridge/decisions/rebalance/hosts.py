@@ -16,6 +16,7 @@ from gridbridge.decisions.rebalance.refusing import (
     host_reason,
     share_reason,
     task_reason,
+    waiting_reason,
 )
 from gridbridge.decisions.rebalance.spreading import Spread
 from gridbridge.model.rebalance.moves import Advice, MoveKind
@@ -88,20 +89,29 @@ def _is_heavy(board: Board, host: Host) -> bool:
         return True
     if host.max_bytes <= 0:
         return False
-    return board.is_disk_heavy(host) or board.free(host) <= board.rules.min_free_bytes
+    return board.is_disk_heavy(host) or board.free(host) < board.rules.min_free_bytes
 
 
 def _remove_orphans(draft: Draft, host: Host) -> None:
-    """Have copies removed whose job does not exist any more."""
+    """Have copies removed whose job does not exist any more, but not what something is done to."""
     for task in draft.board.at(host.name):
-        if task.job not in draft.board.jobs and not draft.is_over:
+        if task.job in draft.board.jobs or draft.is_over:
+            continue
+        if why := waiting_reason(task):
+            draft.refuse(task, "", why)
+        else:
             draft.add(MoveKind.DELETE, task, host.name)
 
 
 def _others(board: Board, host: Host) -> list[Host]:
     """Return the other live hosts of its kind, those with the most free bytes first."""
     others = (one for one in board.live(host.kind) if one.name != host.name)
-    return sorted(others, key=lambda one: (-board.free(one), one.name))
+    return _emptiest(board, others)
+
+
+def _emptiest(board: Board, hosts: Iterable[Host]) -> list[Host]:
+    """Return hosts, those that could take the most bytes first."""
+    return sorted(hosts, key=lambda one: (-board.offered(one), one.name))
 
 
 def _extreme(board: Board, others: list[Host]) -> list[Host]:
@@ -116,11 +126,13 @@ def _push_off(draft: Draft, host: Host) -> None:
     for task in _movable(draft, host.name):
         if draft.is_over or not _has_to_give(board, host):
             return
-        _to_first(draft, task, host, sorted(targets, key=lambda one: (-board.free(one), one.name)))
+        _to_first(
+            draft, task, host, sorted(targets, key=lambda one: (-board.offered(one), one.name))
+        )
 
 
 def _has_to_give(board: Board, host: Host) -> bool:
-    is_short = board.is_full(host) or board.free(host) <= board.rules.min_free_bytes
+    is_short = board.is_full(host) or board.free(host) < board.rules.min_free_bytes
     is_above = board.disk(host) > board.mean_disk(host.kind)
     return host.state == HostState.DRAIN or is_short or is_above
 

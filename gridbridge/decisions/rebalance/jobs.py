@@ -122,7 +122,9 @@ def _make_live(draft: Draft, job: Job, task: Task) -> None:
     first = next((host for host in hosts if host and is_readable(host)), None)
     if draft.is_over or task.live in draft.board.hosts:
         return
-    if first:
+    if why := waiting_reason(task):
+        draft.refuse(task, "", why)
+    elif first:
         draft.add(MoveKind.LIVE, task, task.live, first.name)
     elif not any(name in draft.board.hosts for name in task.hosts):
         place(draft, job, task, "", MoveKind.LIVE)

@@ -78,7 +78,7 @@ def _of_host(board: Board, host: Host) -> Iterator[str]:
         yield f"{name} {STATES[host.state]}"
     if host.is_read_only:
         yield f"{name} is read-only"
-    if host.max_bytes > 0 and board.free(host) <= rules.min_free_bytes:
+    if host.max_bytes > 0 and board.offered(host) <= rules.min_free_bytes:
         yield f"{name} has no more than {gigabytes(rules.min_free_bytes)} free"
     at, rest = board.snapshot.recent.hosts.get(name), timedelta(seconds=rules.host_rest_s)
     if at and board.snapshot.now - at < rest:
@@ -99,7 +99,7 @@ def _of_copy(board: Board, task: Task, source: str, target: Host) -> Iterator[st
     kinds = {board.hosts[host].kind for host in now.hosts if host in board.hosts}
     if kinds and target.kind not in kinds:
         yield f"{name} is of another kind"
-    if task.size_bytes > board.rules.disk_share * board.free(target):
+    if task.size_bytes > board.rules.disk_share * board.offered(target):
         part = f"{board.rules.disk_share:.0%} of what is free"
         yield f"{gigabytes(task.size_bytes)} are more than {part} at {name}"
     if not _is_spread(board, now, source, target):

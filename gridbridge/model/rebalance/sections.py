@@ -52,7 +52,7 @@ class Rebalance:
         180.0, "a host that got a task gets none again before", "s", 0, 31536000
     )
     replicated_rest_s: float = setting(
-        900.0, "what is free at a host counts half for so long after it got a replica",
+        900.0, "a host offers half of what is free for so long after it got a replica",
         "s", 0, 31536000,
     )  # fmt: skip
     job_rest_s: float = setting(

@@ -1,6 +1,7 @@
 """What would be moved of the hosts, jobs and tasks that a file tells of."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from gridbridge.config.rebalance import SECTION
@@ -87,7 +88,8 @@ def _ours(key: str, value: object) -> tuple[str, object]:
     """Return a key and its value as gridbridge.toml has them."""
     own, times = HYDRAS.get(key, (key, 1.0))
     if times != 1.0 and isinstance(value, int | float) and not isinstance(value, bool):
-        value = value * times
+        with suppress(OverflowError):  # too large in any unit: its section says so
+            value = value * times
     return own, _whole(value)
 
 

@@ -115,7 +115,7 @@ class _Reading:
             hosts=tuple(self._host(*row) for row in self._rows(top, "hosts", OF_HOST)),
             jobs=tuple(self._job(*row) for row in self._rows(top, "jobs", OF_JOB)),
             tasks=tuple(self._task(*row) for row in self._rows(top, "tasks", OF_TASK)),
-            recent=self._recent(top.get("recent", {})),
+            recent=self._recent(_given(top, "recent")),
         )
         self._twice("hosts", [host.name for host in snapshot.hosts if host.name])
         self._twice("jobs", [job.name for job in snapshot.jobs if job.name])
@@ -124,7 +124,7 @@ class _Reading:
 
     def policy(self, told: object) -> Row:
         """Return what it says of the rules, by their names in gridbridge.toml."""
-        found = told.get("policy", {}) if isinstance(told, dict) else {}
+        found = _given(told, "policy") if isinstance(told, dict) else {}
         return self._table(found, "policy", None)
 
     def _host(self, at: str, row: Row) -> Host:
@@ -226,6 +226,12 @@ class _Reading:
     def _wrong(self, key: str, told: object, right: str) -> None:
         words = told if told in ("missing", "unknown", "twice") else json.dumps(told)[:80]
         self.problems.append(f"{self._path}: {key}: {words}; {right} would be right")
+
+
+def _given(table: Row, key: str) -> object:
+    """Return a table of a table; null is as usual, which is an empty one."""
+    found = table.get(key)
+    return {} if found is None else found
 
 
 def _name(told: object) -> str:

@@ -94,10 +94,10 @@ def test_a_disk_that_is_used_beyond_what_counts_is_full() -> None:
     assert (True, False) == (found.is_full(full), found.is_full(none))
 
 
-def test_what_is_free_counts_half_just_after_a_replica() -> None:
+def test_half_of_what_is_free_is_offered_just_after_a_replica() -> None:
     one = host("a", 0.5)
-    lately = Recent(replicated={"a": NOW - timedelta(minutes=5)})
-    long_ago = Recent(replicated={"a": NOW - timedelta(minutes=15)})
+    lately = board(snapshot([one], recent=Recent(replicated={"a": NOW - timedelta(minutes=5)})))
+    long_ago = board(snapshot([one], recent=Recent(replicated={"a": NOW - timedelta(minutes=15)})))
 
-    assert board(snapshot([one])).free(one) == 2 * board(snapshot([one], recent=lately)).free(one)
-    assert board(snapshot([one])).free(one) == board(snapshot([one], recent=long_ago)).free(one)
+    assert (510 * GB, 255 * GB) == (lately.free(one), lately.offered(one))
+    assert (510 * GB, 510 * GB) == (long_ago.free(one), long_ago.offered(one))

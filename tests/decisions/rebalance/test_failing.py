@@ -3,12 +3,23 @@
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
 from dataclasses import replace
+from datetime import timedelta
 
 from gridbridge.decisions.rebalance.auto import plan
 from gridbridge.decisions.rebalance.failing import plan_fail
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import HostState, Task, TaskState
-from tests.decisions.rebalance.boards import DISK, GB, host, job, reasons, snapshot, steps, tasks
+from gridbridge.model.rebalance.snapshot import HostState, Recent, Task, TaskState
+from tests.decisions.rebalance.boards import (
+    DISK,
+    GB,
+    NOW,
+    host,
+    job,
+    reasons,
+    snapshot,
+    steps,
+    tasks,
+)
 
 RULES = Rebalance()
 DEAD = host("a", state=HostState.DEAD)
@@ -129,3 +140,47 @@ def test_a_round_begins_nothing_while_tasks_move_or_at_level_0() -> None:
         "level is 0: nothing is moved without being asked"
         == plan(snapshot(places, tasks({"a": 9})), off).sentence
     )
+
+
+def test_a_lost_replica_is_made_again_from_a_copy_that_can_be_read() -> None:
+    """The live one is on a host that is dead as well."""
+    places = [DEAD, host("b", state=HostState.DEAD), host("c", 0.2), host("d", 0.3)]
+    seen = snapshot(places, [replace(TASK, live="b", replicas=("a", "c"))], [job(replicas=2)])
+
+    assert [("replica", 1, "c", "d")] == steps(plan_fail(seen, "a", RULES))
+
+
+def test_a_copy_on_a_host_that_is_down_is_waited_for_though_no_disk_is_known() -> None:
+    places = [replace(one, max_bytes=0) for one in (DEAD, *OTHERS, host("d", is_up=False))]
+    seen = snapshot(places, [replace(TASK, replicas=("d",))], [job(replicas=1)])
+
+    advice = plan_fail(seen, "a", RULES)
+
+    assert () == advice.moves
+    assert "a: d is down and has copies of the same tasks" in advice.sentence
+
+
+def test_a_disk_of_a_size_that_nobody_knows_may_have_room() -> None:
+    others = [replace(one, max_bytes=0) for one in OTHERS]
+    drained = host("a", state=HostState.DRAIN, used_bytes=0)
+
+    advice = plan_fail(snapshot([drained, *others], [replace(TASK, size_bytes=0)]), "a", RULES)
+
+    assert [("live", 1, "a", "b")] == steps(advice)
+
+
+def test_a_task_whose_live_copy_is_nowhere_is_lost_with_its_only_replica() -> None:
+    seen = snapshot([DEAD, *OTHERS], [replace(TASK, live="nowhere", replicas=("a",))])
+
+    advice = plan_fail(seen, "a", RULES)
+
+    assert {(1, ""): "it has no replica: what it was is lost"} == reasons(advice)
+    assert "1 can't be saved" in advice.sentence
+
+
+def test_a_full_disk_gives_no_more_for_having_got_a_replica() -> None:
+    full = host("a", state=HostState.DISK_FULL, used_bytes=1010 * GB - 9 * GB)
+    lately = Recent(replicated={"a": NOW - timedelta(minutes=1)})
+    seen = snapshot([full, *OTHERS], tasks({"a": 9}, size=2 * GB), recent=lately)
+
+    assert 1 == len(plan_fail(seen, "a", RULES).moves)

@@ -184,3 +184,42 @@ def test_a_host_that_is_down_gives_nothing() -> None:
     seen = snapshot([host("a", 0.9, is_up=False), host("b", 0.1)], tasks({"a": 2}))
 
     assert "a is down: nothing is moved" == plan_host(seen, "a", RULES).sentence
+
+
+OLD = job(max_per_host=9, last_run=None)  # its tasks are moved for the disk's sake alone
+
+
+@pytest.mark.parametrize(("free", "moves"), [(20 * GB - 1, 1), (20 * GB, 0), (20 * GB + 1, 0)])
+def test_a_disk_gives_copies_away_once_it_has_less_free_than_a_target_needs(
+    free: int, moves: int
+) -> None:
+    places = [host("full", used_bytes=1010 * GB - free), host("mid", 0.95), host("low", 0.94)]
+    seen = snapshot(places, tasks({"full": 2}, size=3 * GB), [OLD])
+
+    assert moves == len(plan_host(seen, "full", RULES).moves)
+
+
+def test_a_host_gives_nothing_away_for_having_got_a_replica() -> None:
+    """Half of what is free is offered to others then, but all of it is free."""
+    places = [host("full", used_bytes=975 * GB), host("mid", 0.95), host("low", 0.94)]
+    lately = Recent(replicated={"full": NOW - timedelta(minutes=1)})
+    seen = snapshot(places, tasks({"full": 9}), [OLD], lately)
+
+    assert () == plan_host(seen, "full", RULES).moves
+
+
+@pytest.mark.parametrize(
+    ("state", "moves", "why"),
+    [
+        (TaskState.WAITING, [("delete", 1, "full", "")], {}),
+        (TaskState.RUNNING, [], {(1, ""): "it is running"}),
+        (TaskState.MOVING, [], {(1, ""): "it is moving"}),
+        (TaskState.UNKNOWN, [], {(1, ""): "it is in a state that nobody knows"}),
+    ],
+)
+def test_a_copy_of_no_job_is_removed_unless_something_is_done_to_it(
+    state: TaskState, moves: list[tuple[str, int, str, str]], why: dict[tuple[int, str], str]
+) -> None:
+    advice = plan_host(snapshot(HEAVY, [replace(TASK, state=state)], []), "full", RULES)
+
+    assert (moves, why) == (steps(advice), reasons(advice))

@@ -196,3 +196,10 @@ def test_a_task_that_runs_is_not_moved() -> None:
     assert [] == steps(advice)
     assert {"it is running"} == set(reasons(advice).values())
     assert "nothing can be moved" in advice.sentence
+
+
+@pytest.mark.parametrize("state", [TaskState.RUNNING, TaskState.MOVING, TaskState.UNKNOWN])
+def test_no_replica_becomes_live_while_something_is_done_to_its_task(state: TaskState) -> None:
+    task = replace(TASK, live="nowhere", replicas=("b", "c"), state=state)
+
+    assert [] == steps(plan_job(snapshot(ABC, [task], [job(replicas=2)]), "one", RULES))

@@ -123,6 +123,7 @@ def test_a_rule_may_be_written_as_the_sizes_of_hosts_are(tmp_path: Path) -> None
             {"disk_share": 2},
             "policy: [rebalance] disk_share = 2: out of range; a number, 0.01 to 1",
         ),
+        ({"recentlyBalancedHosts": 10**400}, "[rebalance] host_rest_s = 1000"),
         ([], "policy: []; a table would be right"),
     ],
 )
@@ -130,6 +131,12 @@ def test_a_wrong_rule_is_told(tmp_path: Path, policy: object, words: str) -> Non
     (found,) = mistakes(tmp_path, policy=policy)
 
     assert words in found
+
+
+def test_null_is_what_is_usual(tmp_path: Path) -> None:
+    usual = offline.plan(told(tmp_path), "host", "alpha")
+
+    assert usual == offline.plan(told(tmp_path, policy=None, recent=None), "host", "alpha")
 
 
 def test_many_mistakes_are_counted(tmp_path: Path) -> None:
