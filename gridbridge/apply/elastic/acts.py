@@ -11,6 +11,7 @@ from datetime import datetime
 
 from gridbridge.apply.elastic import switching
 from gridbridge.apply.elastic.membership_protocol import Membership
+from gridbridge.apply.elastic.opening import opened
 from gridbridge.apply.elastic.switching import Switching, Tagging, no_tags
 from gridbridge.errors import NoCapacity, NotAdmitted, NotReached, ProviderFailed
 from gridbridge.model.elastic.joining import Joining, JoinStep, LeaveStep
@@ -63,9 +64,9 @@ class Acts:
             _log.warning("event=not_made node=%s pool=%s why=%r", node.name, node.pool, str(error))
             is_full = isinstance(error, NoCapacity)
             cause = Cause.NO_CAPACITY if is_full else Cause.NOT_GRANTED
-            return self._as(node, NodeState.GONE, cause)
+            return node.entering(NodeState.GONE, self.now(), cause)
         return replace(
-            self._as(node, NodeState.BOOTING),
+            node.entering(NodeState.BOOTING, self.now()),
             machine=machine.id,
             address=machine.address,
             host_key=machine.host_key,
@@ -76,26 +77,26 @@ class Acts:
         try:
             step = self.membership.join(self._joining(node))
         except NotAdmitted:
-            return self._as(node, NodeState.REMOVING, Cause.WRONG_HOST_KEY)
+            return node.entering(NodeState.REMOVING, self.now(), Cause.WRONG_HOST_KEY)
         except NotReached as error:
             _log.info("event=not_reached node=%s why=%r", node.name, str(error))
             return node
         if step is JoinStep.JOINED:
-            ready = self._as(node, NodeState.READY)
+            ready = node.entering(NodeState.READY, self.now())
             return replace(ready, step=step, idle_since=None)
         return replace(node, step=step)
 
     def _remove(self, node: Owned) -> Owned:
         """Take a node out if it is idle once nothing more can start there; else open it again."""
         if node.is_kept:  # somebody wants it back meanwhile
-            return self._opened(node)
+            return opened(node, self.membership, self.now())
         self.membership.close(node.name)
         seen = self.membership.look(node.name)
         if not seen.is_listed or (seen.is_idle and seen.is_closed):
-            return self._evict(self._as(node, NodeState.REMOVING, node.cause))
+            return self._evict(node.entering(NodeState.REMOVING, self.now(), node.cause))
         if node.cause is Cause.DRAINED:
             return node
-        return self._opened(node)
+        return opened(node, self.membership, self.now())
 
     def _evict(self, node: Owned) -> Owned:
         """Take it out of the cell, then give its machine back; the next round sees whether it went.
@@ -116,12 +117,10 @@ class Acts:
     def _put_back(self, node: Owned) -> Owned:
         """Have a node stay: what was taken from it already is made again by joining."""
         if node.cause is Cause.SILENT:
-            return self._opened(node)
-        return replace(self._as(node, NodeState.JOINING), idle_since=None, step=JoinStep.NONE)
-
-    def _opened(self, node: Owned) -> Owned:
-        self.membership.open(node.name)
-        return replace(self._as(node, NodeState.READY), idle_since=None)
+            return opened(node, self.membership, self.now())
+        return replace(
+            node.entering(NodeState.JOINING, self.now()), idle_since=None, step=JoinStep.NONE
+        )
 
     def _is_in_use(self, node: Owned) -> bool:
         """Say whether a host runs something once it is closed."""
@@ -153,9 +152,6 @@ class Acts:
             hostgroups=tuple(pool.hostgroups.split()),
             queues=tuple(pool.queues.split()),
         )
-
-    def _as(self, node: Owned, state: NodeState, cause: Cause = Cause.NONE) -> Owned:
-        return replace(node, state=state, since=self.now(), cause=cause)
 
 
 def _machine(node: Owned) -> Machine:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge.apply.elastic.membership_protocol import Membership
+from gridbridge.apply.elastic.opening import opened
 from gridbridge.errors import GridbridgeError, NotIdle, ProviderFailed
 from gridbridge.model.elastic.joining import Idleness
 from gridbridge.model.elastic.machines import Machine, MachineState
@@ -67,7 +68,7 @@ class Switching:
             if node.cause is Cause.DRAINED:  # an administrator wants it off
                 raise
             _log.warning("event=not_done node=%s act=rest why=%r", node.name, str(error))
-        return self._as(node, NodeState.STANDBY, node.cause)
+        return node.entering(NodeState.STANDBY, self.now(), node.cause)
 
     def _is_to_wait(self, node: Owned, seen: Idleness) -> bool:
         """Say whether a host that is in use stays closed; where tasks are moved, move them."""
@@ -83,8 +84,8 @@ class Switching:
     def _open(self, due: Due) -> Owned:
         """Let a host work; of its tags only the one that a squeeze wrote goes."""
         self.tag(due.node.name, STANDBY_AUTO, False)
-        opened = self._opened(due.node)
-        return replace(opened, up_since=opened.up_since or self.now())
+        works = self._opened(due.node)
+        return replace(works, up_since=works.up_since or self.now())
 
     def _stop(self, due: Due) -> Owned:
         """Switch a host off that did not come up, or did not go off; it keeps its tags.
@@ -97,20 +98,16 @@ class Switching:
         if due.before is not None and due.before.state is NodeState.STANDBY:
             _log.warning("event=still_on node=%s", due.node.name)
         self._provider(due.node).stop(_machine(due.node))
-        told = self._as(due.node, NodeState.STANDBY, due.node.cause)
+        told = due.node.entering(NodeState.STANDBY, self.now(), due.node.cause)
         return replace(told, up_since=told.up_since or self.now())
 
     def _opened(self, node: Owned) -> Owned:
-        self.membership.open(node.name)
-        return replace(self._as(node, NodeState.READY), idle_since=None)
+        return opened(node, self.membership, self.now())
 
     def _provider(self, node: Owned) -> Provider:
         if node.pool not in self.providers:
             raise ProviderFailed(f"{node.name}: nobody switches it on and off now")
         return self.providers[node.pool]
-
-    def _as(self, node: Owned, state: NodeState, cause: Cause = Cause.NONE) -> Owned:
-        return replace(node, state=state, since=self.now(), cause=cause)
 
 
 def _machine(node: Owned) -> Machine:

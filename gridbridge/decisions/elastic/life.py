@@ -57,7 +57,7 @@ def _is_anothers(node: Owned, world: World) -> bool:
 
 
 def _let_go(node: Owned, world: World) -> Owned:
-    return replace(node, state=NodeState.GONE, since=world.now, cause=Cause.ANOTHERS)
+    return node.entering(NodeState.GONE, world.now, Cause.ANOTHERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class _Case:
 
     def as_(self, state: NodeState, cause: Cause = Cause.NONE) -> Owned:
         """Return the node in another state, since now."""
-        return replace(self.node, state=state, since=self.world.now, cause=cause)
+        return self.node.entering(state, self.world.now, cause)
 
 
 def _switched(case: _Case) -> Due | None:
@@ -190,7 +190,7 @@ def _ready(case: _Case) -> Due | None:
     silent_s = min(idle_s, listed.silent_for_s(node, case.world))
     is_long = silent_s > case.patience.silent_s and not case.world.is_unready
     if not reports(host) and is_long and not node.is_kept:
-        gone = replace(node, state=NodeState.REMOVING, since=now, cause=Cause.SILENT)
+        gone = node.entering(NodeState.REMOVING, now, Cause.SILENT)
         return Due(node=gone, act=Act.EVICT)
     return Due(node=node) if node != case.node else None
 

@@ -89,15 +89,13 @@ def after(
     )
 
 
-def blind(
-    before: ShownBalance | None, cluster: str, now: datetime, trouble: str, took_s: float = 0.0
-) -> ShownBalance:
+def blind(before: ShownBalance | None, cluster: str, now: datetime, trouble: str) -> ShownBalance:
     """Return what is shown after a round that saw nothing: the rest is as it was."""
     last = _begun(before, cluster, now)
     return replace(
         last,
         at=now,
-        took_s=took_s,
+        took_s=0.0,
         trouble=trouble,
         rounds=last.rounds + 1,
         blind_rounds=last.blind_rounds + 1,

@@ -58,7 +58,7 @@ class Case:
 
     def as_(self, state: NodeState, cause: Cause = Cause.NONE) -> Owned:
         """Return the node in another state, since now."""
-        return replace(self.node, state=state, since=self.now, cause=cause)
+        return self.node.entering(state, self.now, cause)
 
 
 def due(case: Case) -> Due | None:
@@ -115,13 +115,13 @@ def adopted(
 def rests(node: Owned, now: datetime, *, is_busy: bool, is_moved: bool = False) -> Due:
     """Have a host rest: at once if it is idle, or else when its tasks have ended, or moved."""
     cause = Cause.MOVED if is_moved else Cause.CONDENSED if is_busy else Cause.RESTS
-    draining = replace(node, state=NodeState.DRAINING, since=now, cause=cause)
+    draining = node.entering(NodeState.DRAINING, now, cause)
     return Due(node=draining, before=node, act=Act.REST)
 
 
 def woken(node: Owned, now: datetime) -> Due:
     """Have a host work again."""
-    booting = replace(node, state=NodeState.BOOTING, since=now, cause=Cause.NONE, idle_since=None)
+    booting = replace(node.entering(NodeState.BOOTING, now), idle_since=None)
     return Due(node=booting, before=node, act=Act.WAKE)
 
 
@@ -133,7 +133,7 @@ def is_closed(node: Owned) -> bool:
 def released(node: Owned, now: datetime) -> Due:
     """Open a host that nobody switches on and off any more, on its way up or down."""
     if node.state is not NodeState.JOINING:
-        node = replace(node, state=NodeState.JOINING, since=now, cause=Cause.NONE)
+        node = node.entering(NodeState.JOINING, now)
     return Due(node=node, act=Act.OPEN)
 
 

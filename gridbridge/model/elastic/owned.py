@@ -1,7 +1,7 @@
 """Nodes as the balancer keeps them, and what is to be done with each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, StrEnum
 
@@ -73,6 +73,10 @@ class Owned:
             has_machine=bool(self.machine),
             is_drained=self.cause is Cause.DRAINED,
         )
+
+    def entering(self, state: NodeState, at: datetime, cause: Cause = Cause.NONE) -> "Owned":
+        """Return it in a state since a time, for a cause or for none."""
+        return replace(self, state=state, since=at, cause=cause)
 
 
 class Act(Enum):

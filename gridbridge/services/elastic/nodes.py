@@ -13,14 +13,13 @@ from gridbridge.model.decision import Decision
 from gridbridge.model.elastic.explained import Overview
 from gridbridge.model.elastic.nodes import NodeState, is_same_host
 from gridbridge.model.elastic.owned import Owned
-from gridbridge.model.places import BALANCE_STATE
+from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_STATE
 from gridbridge.services.elastic.journalled import PROGRAM
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.shell.account import become
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 
-ACCOUNT = "gridbridge-admin"
 ON_ITS_WAY_OUT = (NodeState.REMOVING, NodeState.GONE)
 MOST_LOOKED_AT = 10_000  # decisions: other programs have no state file in common with this one
 
@@ -66,7 +65,7 @@ def history(count: int, path: str = BALANCE_STATE) -> tuple[Decision, ...]:
 def _opened(path: str, *, is_unchanged: bool) -> Iterator[Database]:
     """Open the state file as the balancer's account, to which root changes."""
     if path == BALANCE_STATE:
-        become(ACCOUNT)
+        become(BALANCE_ACCOUNT)
     if not os.path.exists(path):
         raise StateError(f"{path}: no round of gridbridge-balance has acted yet")
     database = Database.open(f"sqlite:///{path}", is_unchanged=is_unchanged)

@@ -33,11 +33,9 @@ def after_round(
     _publish(lambda last: decided.after(last, cluster, seen, plan, numbers, done), folder)
 
 
-def blind_round(
-    cluster: str, now: datetime, trouble: str, took_s: float = 0.0, folder: str = BALANCE_PUBLISHED
-) -> None:
+def blind_round(cluster: str, now: datetime, trouble: str, folder: str = BALANCE_PUBLISHED) -> None:
     """Publish a round that saw nothing, and why."""
-    _publish(lambda last: decided.blind(last, cluster, now, trouble, took_s), folder)
+    _publish(lambda last: decided.blind(last, cluster, now, trouble), folder)
 
 
 def _publish(following: Next, folder: str) -> None:

@@ -26,7 +26,6 @@ from gridbridge.model.elastic.ganeti import (
 )
 
 SECTIONS = ("groups", "nodes", "instances", "tags", "policies")
-MAY_LACK = "policies"
 ALLOCATIONS = ("preferred", "last_resort", "unallocable")
 WHOLE = re.compile(r"-?[0-9]{1,18}").fullmatch
 NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?(e-?[0-9]{1,2})?").fullmatch

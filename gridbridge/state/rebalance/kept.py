@@ -47,12 +47,6 @@ def take_back(dataset: str, folder: str = CAMPAIGNS) -> None:
         files.remove(f"{mine}/{_file_of(dataset)}")
 
 
-def is_let(dataset: str, folder: str = CAMPAIGNS) -> bool:
-    """Say whether we let the service look after a dataset."""
-    mine = picked.mine_now(folder)
-    return bool(mine) and os.path.lexists(f"{mine}/{_file_of(dataset)}")
-
-
 def require_room(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
     """Raise StateError if, with these, the service would look after too many datasets of ours."""
     if not os.path.isdir(folder):

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.services.elastic.nodes import ACCOUNT
+from gridbridge.model.places import BALANCE_ACCOUNT
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 NODE = {"up_since": "2126-01-01T11:00:00+00:00", "idle_since": "2126-01-01T11:59:40+00:00"}
@@ -17,7 +17,7 @@ NODE = {"up_since": "2126-01-01T11:00:00+00:00", "idle_since": "2126-01-01T11:59
 
 def has_account() -> bool:
     """Say whether this machine has a balancer's account."""
-    return any(one.pw_name == ACCOUNT for one in pwd.getpwall())
+    return any(one.pw_name == BALANCE_ACCOUNT for one in pwd.getpwall())
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def test_counters_begin_anew_for_another_cluster() -> None:
 def test_a_round_that_saw_nothing_leaves_what_was_seen() -> None:
     """Nothing known is never shown as an idle cell."""
     first = shown(None, Done(sentence="1 job waits: add 1", added={"usual": 1}))
-    second = blind(first, "alpha", LATER, "alpha: qstat: no answer in time", 60.0)
+    second = blind(first, "alpha", LATER, "alpha: qstat: no answer in time")
 
     assert (second.at, second.seen_at) == (LATER, NOON)
     assert (second.trouble, second.rounds, second.blind_rounds) == (

@@ -59,7 +59,6 @@ def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: 
     assert sorted(one.dataset for one in listed) == ["genome", "reads"]
     assert {one.uid for one in listed} == {os.getuid()}
     assert [one.dataset for one in kept.listed(folder)] == ["genome"]
-    assert [kept.is_let(name, folder) for name in ("reads", "genome")] == [False, True]
 
 
 def test_where_there_is_no_service_it_is_told(tmp_path: Path) -> None:
@@ -229,7 +228,6 @@ def test_who_has_ones_folder_keeps_nobody_from_taking_back_what_the_service_is_l
         handover.take_back("reads", folder)
 
     assert [one.dataset for one in kept.listed(folder)] == ["genome"]
-    assert [kept.is_let(name, folder) for name in ("reads", "genome")] == [False, True]
     assert len(os.listdir(folder)) == 2
 
 

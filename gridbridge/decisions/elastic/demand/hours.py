@@ -5,6 +5,7 @@ from datetime import datetime
 
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 
+HOURS = 24
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
@@ -12,7 +13,7 @@ def price_at(pool: Pool, local: datetime) -> float:
     """Return what a node costs an hour: `22-6=0.12` holds from 22 o'clock to 6."""
     for entry in pool.prices.split():
         hours, _, price = entry.partition("=")
-        if _holds(hours, local.hour, 24):
+        if _holds(hours, local.hour):
             return float(price)
     return pool.price
 
@@ -30,7 +31,7 @@ def bounds_at(rules: Balance, demand: Demand, local: datetime) -> tuple[int, int
     """
     for entry in filter(None, demand.schedule.split(", ")):
         *days, hours, nodes = entry.split(" ")
-        if _is_day(days, local.weekday()) and _holds(hours, local.hour, 24):
+        if _is_day(days, local.weekday()) and _holds(hours, local.hour):
             least, _, most = nodes.partition("-")
             most_nodes = min(int(most), rules.max_nodes)
             return min(int(least), most_nodes), most_nodes
@@ -45,9 +46,9 @@ def _is_day(days: list[str], today: int) -> bool:
     return _is_between(today, start, (end + 1) % len(DAYS), len(DAYS))
 
 
-def _holds(hours: str, hour: int, around: int) -> bool:
+def _holds(hours: str, hour: int) -> bool:
     start, _, end = hours.partition("-")
-    return _is_between(hour, int(start), int(end), around)
+    return _is_between(hour, int(start), int(end), HOURS)
 
 
 def _is_between(value: int, start: int, end: int, around: int) -> bool:

@@ -147,7 +147,7 @@ def moved_to_any(at: Placement, instance: int, target: int) -> Changed:
 
 
 def _failover(at: Placement, instance: int) -> Changed | None:
-    """Return the second copy becomes the first, and the first the second."""
+    """Make the secondary the primary, and the primary the secondary; None if that can't be."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     site_p, site_s = at.sites[old_p], at.sites[old_s]
     is_forced = not at.is_online[old_p]
@@ -165,7 +165,7 @@ def _failover(at: Placement, instance: int) -> Changed | None:
 
 
 def _replace_primary(at: Placement, instance: int, target: int) -> Changed | None:
-    """By way of the secondary, which has to hold it for a moment."""
+    """Make the target the primary by way of the secondary, which holds it for a moment."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     site_p, site_s, site_t = at.sites[old_p], at.sites[old_s], at.sites[target]
     if not takes_from(site_p, site_s) or not takes_from(site_s, site_t):
@@ -198,7 +198,7 @@ def _replace_secondary(at: Placement, instance: int, target: int) -> Changed | N
 
 
 def _replace_and_failover(at: Placement, instance: int, target: int) -> Changed | None:
-    """Return the target becomes the primary, and the primary the secondary."""
+    """Make the target the primary, and the primary the secondary; None if that can't be."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     site_p, site_t = at.sites[old_p], at.sites[target]
     if not takes_from(site_p, site_t):
@@ -215,7 +215,7 @@ def _replace_and_failover(at: Placement, instance: int, target: int) -> Changed 
 
 
 def _failover_and_replace(at: Placement, instance: int, target: int) -> Changed | None:
-    """Return the secondary becomes the primary, with its second copy on the target."""
+    """Make the secondary the primary, and the target the secondary; None if that can't be."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     site_p, site_s = at.sites[old_p], at.sites[old_s]
     if not takes_from(site_p, site_s):

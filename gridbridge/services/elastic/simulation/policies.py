@@ -40,7 +40,7 @@ def _squeezed(seen: Situation, way: Way, balance: Balance, pools: Mapping[str, P
     return replace(plan, add=len(found.on), remove=found.off)
 
 
-def way_of(rules: ReplayRules, terms: Terms, demand: Demand, squeeze: Squeeze | None = None) -> Way:
+def way_of(rules: ReplayRules, terms: Terms, demand: Demand) -> Way:
     """Return a way with these limits, and else the usual settings."""
     limits = Balance(queue=QUEUE, max_nodes=terms.max_nodes, min_nodes=terms.min_nodes)
-    return Way(rules=rules, balance=limits, demand=demand, squeeze=squeeze or Squeeze())
+    return Way(rules=rules, balance=limits, demand=demand, squeeze=Squeeze())
