@@ -9,7 +9,7 @@ from gridbridge.config.submission import jdl, jdl_ranges, jdl_words
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import DatasetWish, Jdl
 from gridbridge.services.encoding import decode, encode
-from gridbridge.state.database.campaign_rows import jdl_of
+from gridbridge.state.database.campaign_tables import jdl_of
 
 KNOWN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
 

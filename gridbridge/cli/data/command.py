@@ -11,7 +11,8 @@ from gridbridge.cli.options import CONFIG_FILE, JSON
 from gridbridge.shell.clock import Clock
 
 if TYPE_CHECKING:
-    from gridbridge.services.rebalance.datasets import Datasets, Outcome
+    from gridbridge.services.rebalance.datasets import Datasets
+    from gridbridge.services.rebalance.replicas import Outcome
 
 RECORDS = click.option(
     "--records",

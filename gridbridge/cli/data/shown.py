@@ -7,7 +7,7 @@ from gridbridge.cli import output
 from gridbridge.cli.options import clock
 from gridbridge.model.rebalance.datasets import Dataset, Done, Refused, Replica, bytes_text, shown
 from gridbridge.model.report import count
-from gridbridge.services.rebalance.datasets import Outcome
+from gridbridge.services.rebalance.replicas import Outcome
 from gridbridge.services.tools.datasets.telling import Told
 
 DONE, NOT_ALL = 0, 1

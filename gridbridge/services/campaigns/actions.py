@@ -12,10 +12,10 @@ from gridbridge.model.campaigns.numbers import MOST
 from gridbridge.model.campaigns.plan import Plan
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.services.campaigns.array_commands import ArrayCommands
-from gridbridge.services.campaigns.noting import Noting
 from gridbridge.services.campaigns.observations import Observations
 from gridbridge.services.campaigns.sending.answers import Answers, tell
 from gridbridge.services.campaigns.sending.ends import Ends
+from gridbridge.services.campaigns.sending.noting import Noting
 from gridbridge.services.campaigns.sending.submissions import Submissions
 from gridbridge.services.campaigns.sending.troubles import Troubles
 from gridbridge.services.campaigns.sending.turns import NotAsked, Turns

@@ -11,7 +11,8 @@ from datetime import timedelta
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import Dataset, Done, Refused
 from gridbridge.model.report import count
-from gridbridge.services.rebalance.datasets import Datasets, Outcome
+from gridbridge.services.rebalance.datasets import Datasets
+from gridbridge.services.rebalance.replicas import Outcome
 
 MOST_A_DAY = 50  # acts about a dataset
 DAY = timedelta(days=1)
@@ -42,17 +43,17 @@ class Served(Datasets):
         self._require(to)
         self._require_turn(name)
         with self._opened(name) as (dataset, sums):
-            dataset = self._looked(dataset, sums)
+            dataset = self._replicas.looked(dataset, sums)
             if to in dataset.whole and leaving:
                 return Outcome(dataset=dataset, is_done=True)
             others = len(set(dataset.whole) - {leaving})
             if to in dataset.whole or others >= dataset.wished:
                 are = count(dataset.wished, "replica is", "replicas are")
                 why = f"{others} of {are} whole: it is not needed"
-                dataset = self._swept(dataset, is_met=others >= dataset.wished)
+                dataset = self._replicas.swept(dataset, is_met=others >= dataset.wished)
                 refused = (Refused(what=to, reason=why),)
                 return Outcome(dataset=dataset, refused=refused, is_done=False)
-            outcome = self._to(dataset, sums, to)
+            outcome = self._replicas.to(dataset, sums, to)
             self._note(outcome, target=to, source=leaving)
             return outcome
 
@@ -62,7 +63,7 @@ class Served(Datasets):
         with self._opened(name) as (dataset, sums):
             if storage not in dataset.storages:
                 return Outcome(dataset=dataset, is_done=True)
-            dataset = self._looked(dataset, sums)
+            dataset = self._replicas.looked(dataset, sums)
             elsewhere = len(set(dataset.whole) - {storage})
             refused: tuple[Refused, ...]
             if elsewhere < dataset.wished:
@@ -70,7 +71,7 @@ class Served(Datasets):
                 why = f"{elsewhere} of {are} whole elsewhere: it stays"
                 refused = (Refused(what=storage, reason=why),)
             else:
-                dataset, refused = self._dropped(dataset, storage, is_lost=False)
+                dataset, refused = self._replicas.dropped(dataset, storage, is_lost=False)
             outcome = Outcome(dataset=dataset, refused=refused, is_done=not refused)
             self._note(outcome, source=storage)
             return outcome
@@ -80,12 +81,12 @@ class Served(Datasets):
         return self._records.done(name)
 
     def _require_turn(self, name: str) -> None:
-        since = self._copier.clock.now() - DAY
+        since = self._clock.now() - DAY
         if sum(one.at > since for one in self._records.done(name)) >= MOST_A_DAY:
             raise GridbridgeError(f"{name}: the service did {MOST_A_DAY} things about it in a day")
 
     def _note(self, outcome: Outcome, target: str = "", source: str = "") -> None:
         why = "" if outcome.is_done else "; ".join(one.reason for one in outcome.refused)
-        done = Done(at=self._copier.clock.now(), target=target, source=source, why=why)
+        done = Done(at=self._clock.now(), target=target, source=source, why=why)
         with suppress(GridbridgeError):  # no room: what is done is done
             self._records.note_done(outcome.dataset.name, done)

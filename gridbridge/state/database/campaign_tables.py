@@ -1,9 +1,12 @@
 """The tables of campaigns, their parts, arrays and attempts, of what waits and what was asked.
 
-Tasks that were never tried are ranges, so that a million of them is one row.
+A campaign's row is read and written here as well. Tasks that were never tried are ranges, so that
+a million of them is one row.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -18,7 +21,8 @@ from sqlalchemy import (
     select,
 )
 
-from gridbridge.model.campaigns.campaign import Outcome
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome
+from gridbridge.model.campaigns.jdl import AtCluster, DatasetWish, Jdl, Type
 from gridbridge.state.database.columns import COUNTED, METADATA, Json, Moment, Words
 from gridbridge.state.database.core import Database
 
@@ -134,3 +138,23 @@ def forget_ended(database: Database, table: Table) -> None:
         pending = {row["place"] for row in database.rows(query)}
         over = ({"campaign": campaign, "array": array, "place": one} for one in places)
         delete_places(database, table, (one for one in over if one["place"] not in pending))
+
+
+def values_of(campaign: Campaign) -> dict[str, Any]:
+    """Return the row's columns."""
+    values = {field.name: getattr(campaign, field.name) for field in fields(Campaign)}
+    return values | {"jdl": asdict(campaign.jdl)}
+
+
+def campaign_of(row: dict[str, Any]) -> Campaign:
+    """Return the campaign of a row, whose JDL may be read already."""
+    jdl = row["jdl"] if isinstance(row["jdl"], Jdl) else jdl_of(row["jdl"])
+    return Campaign(**row | {"state": CampaignState(row["state"]), "jdl": jdl})
+
+
+def jdl_of(kept: Mapping[str, Any]) -> Jdl:
+    """Return a JDL; one that an earlier version kept has fewer keys."""
+    clusters = {name: AtCluster(**each) for name, each in kept["clusters"].items()}
+    known = {**kept, "type": Type(kept["type"]), "outputs": tuple(kept.get("outputs", ()))}
+    datasets = {name: DatasetWish(**each) for name, each in kept.get("datasets", {}).items()}
+    return Jdl(**known | {"clusters": clusters, "datasets": datasets})

@@ -27,8 +27,16 @@ from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.plan import KeptOff
 from gridbridge.model.snapshot import Sent
 from gridbridge.state.database import campaign_queries as queries
-from gridbridge.state.database.campaign_rows import campaign_of, jdl_of, values_of
-from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, DONE, WAITING
+from gridbridge.state.database.campaign_tables import (
+    ARRAYS,
+    ATTEMPTS,
+    CAMPAIGNS,
+    DONE,
+    WAITING,
+    campaign_of,
+    jdl_of,
+    values_of,
+)
 from gridbridge.state.database.core import Database
 
 AT_A_TIME = 500  # campaigns in one question

@@ -30,7 +30,7 @@ from gridbridge.services.campaigns.publication import Publication
 from gridbridge.services.campaigns.requests import Requests
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaigns_shown, tasks_shown
-from gridbridge.state.database import Database, campaign_rows, campaigns
+from gridbridge.state.database import Database, campaign_tables, campaigns
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.predictions import Predictions
@@ -275,7 +275,7 @@ def test_half_a_line_of_ends_is_skipped(site: Site) -> None:
 def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that ever were are shown in each cycle."""
     read: list[object] = []
-    decode = campaign_rows.jdl_of
+    decode = campaign_tables.jdl_of
 
     def noted(kept: Mapping[str, object]) -> Jdl:
         read.append(kept)

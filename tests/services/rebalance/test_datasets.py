@@ -17,8 +17,8 @@ from gridbridge.apply.rebalance.areas import AREA_MARK
 from gridbridge.errors import GridbridgeError, StorageAway
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.route import Login
-from gridbridge.services.rebalance import datasets
-from gridbridge.services.rebalance.datasets import Outcome
+from gridbridge.services.rebalance import datasets, replicas
+from gridbridge.services.rebalance.replicas import Outcome
 from gridbridge.state.rebalance import datasets as recorded
 from tests.services.rebalance.areas import DIED, NAMES, Site
 
@@ -155,7 +155,7 @@ def test_the_original_is_read_once_at_most(
         login = Login(host=name, user="me")
         site.areas[name] = replace(site.areas[name], login=login)
 
-    found = site.datasets._source(done if logins else replace(done, replicas=()), {})
+    found = site.datasets._replicas._source(done if logins else replace(done, replicas=()), {})
 
     wanted = done.path if source == "original" else site.areas[source].replica("reads")
     assert (wanted, times) == (found.folder, len(asked))
@@ -417,7 +417,7 @@ def test_an_area_that_an_administrator_drains_gets_no_replica(site: Site) -> Non
     assert isinstance(left, Outcome)
     for one in (done, asked, left):
         assert (False, {"gamma-disk"}) == (one.is_done, whole(one))
-        assert datasets.DRAINED == reasons(one)["beta-disk"]
+        assert replicas.DRAINED == reasons(one)["beta-disk"]
 
 
 def test_what_has_no_other_place_stays_in_an_area_that_is_drained(site: Site) -> None:

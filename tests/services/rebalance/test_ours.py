@@ -17,8 +17,8 @@ from gridbridge.apply.rebalance.copying import Place
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.rebalance.storage import Measured
-from gridbridge.services.rebalance import datasets
-from gridbridge.services.rebalance.datasets import Outcome
+from gridbridge.services.rebalance import replicas
+from gridbridge.services.rebalance.replicas import Outcome
 from gridbridge.shell.rsync import Pace
 from tests.services.rebalance.areas import NAMES, Carrier, Site
 
@@ -356,7 +356,7 @@ def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(
             storage=area.name, cluster=area.cluster, free_bytes=free.get(area.name, 10**9)
         )
 
-    monkeypatch.setattr(datasets.areas, "measure", measured)
+    monkeypatch.setattr(replicas.areas, "measure", measured)
     site.carrier = Carrier()
     done = site.datasets.replicate("reads")
 
@@ -374,7 +374,7 @@ def test_what_a_killed_copy_left_without_room_for_the_rest_goes_as_well(
     def full(area: areas.Area) -> Measured:
         return Measured(storage=area.name, cluster=area.cluster)
 
-    monkeypatch.setattr(datasets.areas, "measure", full)
+    monkeypatch.setattr(replicas.areas, "measure", full)
     done = site.datasets.replicate("reads", "beta-disk")
 
     assert (False, ()) == (done.is_done, done.dataset.begun)
@@ -405,7 +405,7 @@ def test_it_goes_from_an_area_that_has_no_more_room(
         return Measured(storage=area.name, cluster=area.cluster, free_bytes=next(room))
 
     failing(site, "beta-disk")
-    monkeypatch.setattr(datasets.areas, "measure", measured)
+    monkeypatch.setattr(replicas.areas, "measure", measured)
     done = site.datasets.replicate("reads")
 
     assert (False, ()) == (done.is_done, done.dataset.begun)

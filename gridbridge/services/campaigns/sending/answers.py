@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.plan import Again, Tried
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.services.campaigns.array_commands import ArrayCommands
-from gridbridge.services.campaigns.noting import Noting
+from gridbridge.services.campaigns.sending.noting import Noting
 from gridbridge.services.campaigns.sending.troubles import (
     OF_SUBMISSION,
     Troubles,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import CONFIG
 from gridbridge.services.rebalance import storing
-from gridbridge.services.rebalance.datasets import Outcome
+from gridbridge.services.rebalance.replicas import Outcome
 from gridbridge.services.rebalance.served import Served
 from gridbridge.services.tools import configured
 from gridbridge.services.tools.datasets import handover
