@@ -28,7 +28,10 @@ NO_TABLE = ("is_events", "is_jdl", "picture")
 @click.option("-H", "--headerless", "is_headless", is_flag=True, help="Without the first line.")
 @click.option("-d", "--json", "--dump", "is_json", is_flag=True, help="As JSON.")
 @click.option(
-    "-p", "--pretty", "is_pretty", is_flag=True, help="With -d: indented, as it always is."
+    *("-p", "--pretty"),
+    is_flag=True,
+    expose_value=False,
+    help="With -d: indented, as it always is.",
 )
 @click.option("--csv", "is_csv", is_flag=True, help="As comma-separated values.")
 @click.option("-f", "--full", "is_full", is_flag=True, help="With its tasks.")
@@ -58,7 +61,6 @@ def gridstat(
     user: str | None,
     is_headless: bool,
     is_json: bool,
-    is_pretty: bool,
     is_csv: bool,
     is_full: bool,
     offset: int | None,
@@ -91,7 +93,6 @@ def gridstat(
       gridstat -j 12.0 -E
       gridstat -s 10-*
     """
-    del is_pretty
     view = View(folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv)
     chosen = number if campaign is None else campaign
     if problem := _problem(context.params):
