@@ -4,6 +4,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, UNREACHABLE, relay, runner_reply
+from gridbridge.cli.grid.tasks import typed_task
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.services.tools.campaigns import Unanswered, Unreachable
@@ -69,7 +70,7 @@ def griddel(
     if job is None:
         wanted = _numbers(words)
     else:
-        campaign, task = _job(job)
+        campaign, task = typed_task(job)
         wanted = (campaign,)
     try:
         with runner_reply.told("griddel"):
@@ -99,13 +100,6 @@ def _is_task(word: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _job(text: str) -> tuple[int, int]:
-    try:
-        return campaign_tasks.read_job(text)
-    except ValueError as error:
-        raise click.UsageError(f"-j {error}") from error
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, listing, relay, showing, watching
 from gridbridge.cli.grid.showing import NothingEnded, Unknown, View
+from gridbridge.cli.grid.tasks import typed_task
 from gridbridge.cli.options import FOLDER
 from gridbridge.cli.plots import written
 from gridbridge.model.campaigns.shown import ShownCampaign
@@ -107,7 +108,7 @@ def gridstat(
     try:
         if job is not None:
             streams = (is_there, is_output, is_error)
-            return showing.job(*_read_job(job), view, *streams)
+            return showing.job(*typed_task(job), view, *streams)
         found = look()
         if chosen is not None and not found:
             raise Unknown(f"no campaign {chosen}")
@@ -156,13 +157,6 @@ def _range(text: str | None) -> Callable[[int], bool]:
         return listing.in_range(text or "*-*")
     except ValueError as error:
         raise click.UsageError(f"-s {error}") from error
-
-
-def _read_job(text: str) -> tuple[int, int]:
-    try:
-        return campaign_tasks.read_job(text)
-    except ValueError as error:
-        raise click.UsageError(f"-j {error}") from error
 
 
 def _picture(asked: Mapping[str, Any], words: Sequence[str]) -> relay.Files | None:

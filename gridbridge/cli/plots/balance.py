@@ -4,16 +4,16 @@ import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 
 import matplotlib as mpl
-from matplotlib import dates
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
 from gridbridge.cli.plots import written
+from gridbridge.cli.plots.axes import clock, on_axis
 from gridbridge.errors import OutputError
 from gridbridge.model.elastic.seeing import Statistics
 
@@ -119,7 +119,7 @@ def _draw(picture: Picture, rows: Sequence[Statistics], folder: str) -> str:
 def _line(axes: Axes, picture: Picture, rows: Sequence[Statistics]) -> None:
     """Draw a line that has a gap where nobody looked."""
     for part in _parts(rows):
-        at = [_on_axis(row.at) for row in part]
+        at = [on_axis(row.at) for row in part]
         values = [picture.value(row) for row in part]
         mark = "o" if len(rows) <= FEW else ("o" if len(part) == 1 else None)
         style = "steps-post" if picture.is_stepped else "default"
@@ -167,8 +167,8 @@ def _frame(axes: Axes, picture: Picture, rows: Sequence[Statistics]) -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     if rows[0].at == rows[-1].at:
-        axes.set_xlim(*(_on_axis(at) for at in (rows[0].at - ALONE, rows[0].at + ALONE)))
-    _clock(axes)
+        axes.set_xlim(*(on_axis(at) for at in (rows[0].at - ALONE, rows[0].at + ALONE)))
+    clock(axes)
 
 
 def _told(picture: Picture, value: float) -> str:
@@ -189,15 +189,3 @@ def time(seconds: float) -> str:
     (unit, size), (less, lesser) = large, small
     rest = f" {whole % size // lesser} {less}" if size > 1 and whole % size >= lesser else ""
     return f"{whole // size} {unit}{rest}"
-
-
-def _on_axis(at: datetime) -> float:
-    return float(dates.date2num(at))  # type: ignore[no-untyped-call]  # dates has no types
-
-
-def _clock(axes: Axes) -> None:
-    """Write times by the reader's clock."""
-    zone = datetime.now().astimezone().tzinfo
-    locator = dates.AutoDateLocator(tz=zone)  # type: ignore[no-untyped-call]
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call]

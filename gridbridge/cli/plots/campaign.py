@@ -5,11 +5,11 @@ from datetime import datetime
 from itertools import accumulate
 
 import matplotlib as mpl
-from matplotlib import dates
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gridbridge.cli.plots import written
+from gridbridge.cli.plots.axes import clock, on_axis
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.campaigns.task import Ended
 from gridbridge.model.report import printable
@@ -49,7 +49,7 @@ def _stacks(axes: Axes, one: ShownCampaign, ends: Sequence[Ended], now: datetime
     shown = (moments[-1] - one.submitted_at) * SEEN  # of a step that ends with the axis
     last = now if one.ended < one.tasks and now > moments[-1] else moments[-1] + shown
     times = [one.submitted_at, *moments, last]
-    at = list(map(_on_axis, times))
+    at = list(map(on_axis, times))
     clusters = sorted({end.cluster for end in ends})
     stacks = [_sums(times, [end for end in ends if end.cluster == name]) for name in clusters]
     colours = [COLOURS[n % len(COLOURS)] for n in range(len(clusters))]
@@ -99,11 +99,11 @@ def _ahead(
 def _frame(axes: Axes, one: ShownCampaign) -> None:
     axes.axhline(one.tasks, color="0.4", linewidth=0.8)
     axes.set_ylim(0, one.tasks * 1.05 or 1)
-    axes.set_xlim(left=_on_axis(one.submitted_at))
+    axes.set_xlim(left=on_axis(one.submitted_at))
     axes.set_ylabel("tasks that have ended")
     title = f"campaign {one.number}, {printable(one.name)[:60]}: {one.ended} of {one.tasks}"
     axes.set_title(title, loc="left", parse_math=False)
-    _clock(axes)
+    clock(axes)
     handles, names = axes.get_legend_handles_labels()
     order = slice(None, None, -1)  # of the stacks
     beside = (1.0, 1.0)
@@ -112,15 +112,3 @@ def _frame(axes: Axes, one: ShownCampaign) -> None:
     )
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-
-
-def _on_axis(at: datetime) -> float:
-    return float(dates.date2num(at))  # type: ignore[no-untyped-call]  # dates has no types
-
-
-def _clock(axes: Axes) -> None:
-    """Write times by the reader's clock."""
-    zone = datetime.now().astimezone().tzinfo
-    locator = dates.AutoDateLocator(tz=zone)  # type: ignore[no-untyped-call]
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call]
