@@ -18,7 +18,7 @@ class Marks:
     movable: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)  # what they ask for
 
 
-class Cause(Enum):
+class RestCause(Enum):
     """Why a squeeze does something, or nothing."""
 
     LACKING = "lacking"  # less than the minimal reserve
@@ -43,7 +43,7 @@ class Moved:
 class Rest:
     """Which hosts are to rest, or to work again; never both."""
 
-    cause: Cause
+    cause: RestCause
     off: tuple[str, ...] = ()
     on: tuple[str, ...] = ()
     moved: tuple[Moved, ...] = ()

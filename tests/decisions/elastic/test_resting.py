@@ -17,7 +17,7 @@ from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.nodes import Node, NodeState
 from gridbridge.model.elastic.plan import Figures, Plan, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Restriction, Squeeze
-from gridbridge.model.elastic.standby import STANDBY_AUTO, Cause, Doing, Marks
+from gridbridge.model.elastic.standby import STANDBY_AUTO, Doing, Marks, RestCause
 from tests.decisions.elastic import demand
 from tests.decisions.elastic.cells import MASTER, instance, node, situation
 
@@ -101,7 +101,7 @@ def test_hosts_are_woken_in_the_order_of_their_tags(
     found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, Squeeze(), Marks(tags=tags))
 
     assert (found.off, found.on) == ((), on)
-    assert found.cause is (Cause.LACKING if on else Cause.NO_STANDBY)
+    assert found.cause is (RestCause.LACKING if on else RestCause.NO_STANDBY)
 
 
 def test_waiting_tasks_wake_as_many_as_the_policy_adds() -> None:
@@ -110,7 +110,7 @@ def test_waiting_tasks_wake_as_many_as_the_policy_adds() -> None:
 
     found = rest(seen, plan(seen, add=2, verdict=Verdict.MORE_WANTED), RULES, Squeeze(), marks)
 
-    assert (found.cause, found.off, found.on) == (Cause.ASKED, (), ("s0", "s1"))
+    assert (found.cause, found.off, found.on) == (RestCause.ASKED, (), ("s0", "s1"))
 
 
 def test_no_more_nodes_are_woken_than_there_may_be() -> None:
@@ -118,7 +118,7 @@ def test_no_more_nodes_are_woken_than_there_may_be() -> None:
     marks = Marks(tags={f"s{at}": AUTO for at in range(3)})
     tight = Balance(max_nodes=2, min_nodes=1)
 
-    assert rest(seen, plan(seen), tight, Squeeze(), marks).cause is Cause.FULL
+    assert rest(seen, plan(seen), tight, Squeeze(), marks).cause is RestCause.FULL
 
 
 def test_the_reserve_wakes_no_more_than_the_schedule_allows() -> None:
@@ -128,7 +128,7 @@ def test_the_reserve_wakes_no_more_than_the_schedule_allows() -> None:
 
     found = rest(seen, Plan(verdict=Verdict.NO_NEED, figures=now), RULES, Squeeze(), marks)
 
-    assert (found.cause, found.on) == (Cause.FULL, ())
+    assert (found.cause, found.on) == (RestCause.FULL, ())
 
 
 def test_no_more_hosts_rest_than_the_schedule_allows() -> None:
@@ -223,7 +223,7 @@ def test_a_standard_request_may_ask_for_memory() -> None:
 def test_each_host_may_have_to_have_its_reserve() -> None:
     seen = cell((4,), (), ())
 
-    assert rest(seen, plan(seen), RULES, Squeeze(on_each=True)).cause is Cause.NO_STANDBY
+    assert rest(seen, plan(seen), RULES, Squeeze(on_each=True)).cause is RestCause.NO_STANDBY
 
 
 @pytest.mark.parametrize("verdict", [Verdict.NO_MAXIMUM, Verdict.UNREADY])
@@ -232,7 +232,7 @@ def test_nothing_is_done_where_the_policy_does_nothing(verdict: Verdict) -> None
 
     found = rest(seen, plan(seen, verdict=verdict), RULES, Squeeze())
 
-    assert (found.cause, deeds(found)) == (Cause.BARRED, ())
+    assert (found.cause, deeds(found)) == (RestCause.BARRED, ())
 
 
 def test_only_an_untagged_host_gets_the_mark_and_only_that_mark_goes() -> None:

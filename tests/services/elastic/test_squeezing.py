@@ -8,7 +8,7 @@ from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Restriction, Squeeze
-from gridbridge.model.elastic.standby import STANDBY_AUTO, Cause, Marks, Rest
+from gridbridge.model.elastic.standby import STANDBY_AUTO, Marks, Rest, RestCause
 from gridbridge.services.elastic import resting
 from tests.decisions.elastic.cells import MASTER, ago, instance, node, situation
 
@@ -61,4 +61,4 @@ def test_a_host_that_rests_and_can_not_be_woken_takes_no_place_of_another(
     cell = seen(asleep, node("n6", state="standby"))
 
     assert squeezed(cell, own, wanted, 0, 6).on == ("n6",)
-    assert squeezed(seen(asleep), own, wanted, 0, 6).cause is Cause.NO_STANDBY
+    assert squeezed(seen(asleep), own, wanted, 0, 6).cause is RestCause.NO_STANDBY

@@ -4,11 +4,11 @@ from gridbridge.decisions.elastic.squeeze.resting import tags_of
 from gridbridge.model.elastic.standby import (
     STANDBY,
     STANDBY_AUTO,
-    Cause,
     Deed,
     Doing,
     Marks,
     Rest,
+    RestCause,
 )
 from gridbridge.model.report import count
 
@@ -40,13 +40,13 @@ def sentence(found: Rest) -> str:
     )
     again = f"{', '.join(found.on)} {'have' if len(found.on) > 1 else 'has'} to work again"
     what = {
-        Cause.PLENTY: f"{', '.join(found.off)} can rest",
-        Cause.LACKING: again,
-        Cause.ASKED: f"tasks wait, and {again}",
-        Cause.BETWEEN: "no host rests and none is woken",
-        Cause.NO_STANDBY: "no host is on standby",
-        Cause.FULL: "there may be no more nodes",
-        Cause.BARRED: "the policy does nothing",
+        RestCause.PLENTY: f"{', '.join(found.off)} can rest",
+        RestCause.LACKING: again,
+        RestCause.ASKED: f"tasks wait, and {again}",
+        RestCause.BETWEEN: "no host rests and none is woken",
+        RestCause.NO_STANDBY: "no host is on standby",
+        RestCause.FULL: "there may be no more nodes",
+        RestCause.BARRED: "the policy does nothing",
     }[found.cause]
     bound = f"; what runs on {', '.join(found.bound)} has no room elsewhere" if found.bound else ""
     return f"{room}: {what}{bound}"

@@ -24,10 +24,10 @@ from gridbridge.model.elastic.plan import Plan, Refusal, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Restriction, Squeeze
 from gridbridge.model.elastic.standby import (
     STANDBY,
-    Cause,
     Marks,
     Moved,
     Rest,
+    RestCause,
 )
 
 BARRED = (Verdict.NO_MAXIMUM, Verdict.UNREADY)
@@ -61,14 +61,14 @@ def rest(
     known = marks or Marks()
     hosts = working(seen, rules, known)
     told = Rest(
-        cause=Cause.BETWEEN,
+        cause=RestCause.BETWEEN,
         working=len(hosts),
         reserve=reserve_of(hosts, squeeze),
         least=squeeze.minimal_reserve,
         target=squeeze.target_reserve,
     )
     if plan.verdict in BARRED or not rules.max_nodes:
-        return _with(told, Cause.BARRED)
+        return _with(told, RestCause.BARRED)
     if plan.add or plan.wake or not is_enough(hosts, squeeze.minimal_reserve, squeeze):
         return _woken(told, seen, plan, rules, squeeze, known, hosts)
     if plan.verdict not in MAY_SHRINK:
@@ -76,7 +76,7 @@ def rest(
     return _rested(told, seen, plan, rules, squeeze, hosts)
 
 
-def _with(told: Rest, cause: Cause, **more: tuple[str, ...]) -> Rest:
+def _with(told: Rest, cause: RestCause, **more: tuple[str, ...]) -> Rest:
     return Rest(
         cause=cause,
         working=told.working,
@@ -157,11 +157,11 @@ def _woken(
     count = plan.add if plan.wake is None else len(wanted)
     asleep = tuple(sorted(asleep, key=lambda one: one.name not in wanted))
     if not asleep:
-        return _with(told, Cause.NO_STANDBY)
+        return _with(told, RestCause.NO_STANDBY)
     most = rules.max_nodes if plan.figures.most is None else plan.figures.most
     room = most - len(nodes_of(seen))
     if room <= 0:
-        return _with(told, Cause.FULL)
+        return _with(told, RestCause.FULL)
     usual = max((one.free + sum(one.tasks) for one in hosts), default=squeeze.standard_slots)
     tried, on = list(hosts), list[str]()
     coming = sum(one.state.is_coming for one in seen.nodes)
@@ -173,7 +173,7 @@ def _woken(
         tried.append(_fresh(node.name, usual))
     if not on:
         return told
-    return _with(told, Cause.ASKED if count else Cause.LACKING, on=tuple(on))
+    return _with(told, RestCause.ASKED if count else RestCause.LACKING, on=tuple(on))
 
 
 def _fresh(name: str, slots: int) -> Working:
@@ -231,7 +231,7 @@ def _rested(
         elif tried[1] and is_enough(tried[1], squeeze.target_reserve, squeeze):
             off, moved = (host.name, *off), tried[0]
     return Rest(
-        cause=Cause.PLENTY if off else Cause.BETWEEN,
+        cause=RestCause.PLENTY if off else RestCause.BETWEEN,
         off=off,
         moved=moved,
         bound=tuple(bound),
