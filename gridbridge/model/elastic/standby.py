@@ -11,7 +11,7 @@ STANDBY_AUTO = "htools:standby:auto"  # what a squeeze itself writes, and alone 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marks:
+class RestFacts:
     """What the cell keeps of each host, and which tasks could run elsewhere again."""
 
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

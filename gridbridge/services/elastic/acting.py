@@ -35,7 +35,7 @@ from gridbridge.model.elastic.sections import (
     Restriction,
     Squeeze,
 )
-from gridbridge.model.elastic.standby import Marks, Rest
+from gridbridge.model.elastic.standby import Rest, RestFacts
 from gridbridge.model.elastic.told import Told
 from gridbridge.providers.protocol import Provider
 from gridbridge.services.elastic import deciding, journalled, remembering, resting, telling
@@ -232,9 +232,9 @@ class Balancer:
         order = self._order
         if order.squeeze is None or not order.switched:
             return None
-        marks = Marks(tags=seen.world.tags, movable=seen.movable)
+        facts = RestFacts(tags=seen.world.tags, movable=seen.movable)
         situation = resting.only(seen.situation, self._free(seen.world), order.demand.retry_s)
-        return resting.rested(situation, plan, order.rules, order.squeeze, marks)
+        return resting.rested(situation, plan, order.rules, order.squeeze, facts)
 
     def _own(self, world: World) -> Set[str]:
         """Return the names of the hosts that are switched on and off."""

@@ -8,21 +8,21 @@ from gridbridge.decisions.elastic.squeeze.resting import rest, standby
 from gridbridge.model.elastic.nodes import Node, NodeState
 from gridbridge.model.elastic.plan import Plan, Situation
 from gridbridge.model.elastic.sections import Balance, Squeeze
-from gridbridge.model.elastic.standby import Deed, Marks, Rest
+from gridbridge.model.elastic.standby import Deed, Rest, RestFacts
 from gridbridge.model.elastic.told import Told
 
 
 def decide(
-    seen: Situation, plan: Plan, rules: Balance, squeeze: Squeeze, marks: Marks
+    seen: Situation, plan: Plan, rules: Balance, squeeze: Squeeze, facts: RestFacts
 ) -> tuple[Rest, tuple[Deed, ...], str]:
     """Decide about a situation for which a policy has a plan."""
-    found = rested(seen, plan, rules, squeeze, marks)
-    return found, deeds(found, marks), sentence(found)
+    found = rested(seen, plan, rules, squeeze, facts)
+    return found, deeds(found, facts), sentence(found)
 
 
-def rested(seen: Situation, plan: Plan, rules: Balance, squeeze: Squeeze, marks: Marks) -> Rest:
+def rested(seen: Situation, plan: Plan, rules: Balance, squeeze: Squeeze, facts: RestFacts) -> Rest:
     """Return which hosts are to rest, or to work again; never both."""
-    return rest(seen, plan, rules, squeeze, marks)
+    return rest(seen, plan, rules, squeeze, facts)
 
 
 def only(seen: Situation, own: Set[str], retry_s: float) -> Situation:
@@ -46,7 +46,7 @@ def standby_of(
     seen: Situation, own: Set[str], retry_s: float, tags: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
     """Return the hosts of the site's own that may be woken now, in the order of waking."""
-    resting = standby(only(seen, own, retry_s).nodes, Marks(tags=tags))
+    resting = standby(only(seen, own, retry_s).nodes, RestFacts(tags=tags))
     return tuple(one.name for one in resting)
 
 

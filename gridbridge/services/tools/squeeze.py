@@ -14,7 +14,7 @@ from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.owned import World
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.sections import Restriction
-from gridbridge.model.elastic.standby import STANDBY, Deed, Marks
+from gridbridge.model.elastic.standby import STANDBY, Deed, RestFacts
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.providers import registry
@@ -71,8 +71,8 @@ def plan(
     )
     seen = replace(seen, standby=standby)
     planned = deciding.planned(seen, policy.balance, policy.demand, policy.pools)
-    marks = Marks(tags=tags, movable={} if folder else _movable(policy, seen))
-    found, done, sentence = resting.decide(seen, planned, policy.balance, rules, marks)
+    facts = RestFacts(tags=tags, movable={} if folder else _movable(policy, seen))
+    found, done, sentence = resting.decide(seen, planned, policy.balance, rules, facts)
     return Told(off=found.off, on=found.on, sentence=sentence, deeds=done)
 
 

@@ -17,7 +17,7 @@ from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.nodes import Node, NodeState
 from gridbridge.model.elastic.plan import Figures, Plan, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Restriction, Squeeze
-from gridbridge.model.elastic.standby import STANDBY_AUTO, Doing, Marks, RestCause
+from gridbridge.model.elastic.standby import STANDBY_AUTO, Doing, RestCause, RestFacts
 from tests.decisions.elastic import demand
 from tests.decisions.elastic.cells import MASTER, instance, node, situation
 
@@ -98,7 +98,7 @@ def test_hosts_are_woken_in_the_order_of_their_tags(
 ) -> None:
     seen = cell((4,), (4,), sleeping=2)
 
-    found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, Squeeze(), Marks(tags=tags))
+    found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, Squeeze(), RestFacts(tags=tags))
 
     assert (found.off, found.on) == ((), on)
     assert found.cause is (RestCause.LACKING if on else RestCause.NO_STANDBY)
@@ -106,27 +106,27 @@ def test_hosts_are_woken_in_the_order_of_their_tags(
 
 def test_waiting_tasks_wake_as_many_as_the_policy_adds() -> None:
     seen = cell((), (), sleeping=3)
-    marks = Marks(tags={f"s{at}": AUTO for at in range(3)})
+    facts = RestFacts(tags={f"s{at}": AUTO for at in range(3)})
 
-    found = rest(seen, plan(seen, add=2, verdict=Verdict.MORE_WANTED), RULES, Squeeze(), marks)
+    found = rest(seen, plan(seen, add=2, verdict=Verdict.MORE_WANTED), RULES, Squeeze(), facts)
 
     assert (found.cause, found.off, found.on) == (RestCause.ASKED, (), ("s0", "s1"))
 
 
 def test_no_more_nodes_are_woken_than_there_may_be() -> None:
     seen = cell((4,), (4,), sleeping=3)
-    marks = Marks(tags={f"s{at}": AUTO for at in range(3)})
+    facts = RestFacts(tags={f"s{at}": AUTO for at in range(3)})
     tight = Balance(max_nodes=2, min_nodes=1)
 
-    assert rest(seen, plan(seen), tight, Squeeze(), marks).cause is RestCause.FULL
+    assert rest(seen, plan(seen), tight, Squeeze(), facts).cause is RestCause.FULL
 
 
 def test_the_reserve_wakes_no_more_than_the_schedule_allows() -> None:
     seen = cell((4,), sleeping=3)
-    marks = Marks(tags={f"s{at}": AUTO for at in range(3)})
+    facts = RestFacts(tags={f"s{at}": AUTO for at in range(3)})
     now = replace(NOTHING, most=2, least=0)
 
-    found = rest(seen, Plan(verdict=Verdict.NO_NEED, figures=now), RULES, Squeeze(), marks)
+    found = rest(seen, Plan(verdict=Verdict.NO_NEED, figures=now), RULES, Squeeze(), facts)
 
     assert (found.cause, found.on) == (RestCause.FULL, ())
 
@@ -154,9 +154,9 @@ def test_a_restriction_says_which_hosts_may_rest(
 ) -> None:
     seen = cell((1, 1), (1, 1), (1,))
     squeeze = Squeeze(restriction=restriction, target_reserve=1.0)
-    marks = Marks(movable={name: shapes(some) for name, some in movable.items()})
+    facts = RestFacts(movable={name: shapes(some) for name, some in movable.items()})
 
-    found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, squeeze, marks)
+    found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, squeeze, facts)
 
     assert found.off == off
     assert [one.source for one in found.moved] == (["n2"] if movable and off else [])
@@ -165,7 +165,7 @@ def test_a_restriction_says_which_hosts_may_rest(
 MOVES = Squeeze(restriction=Restriction.RERUNNABLE, target_reserve=1.0)
 
 
-def with_memory(left: str, **asks: str) -> tuple[Situation, Marks]:
+def with_memory(left: str, **asks: str) -> tuple[Situation, RestFacts]:
     """Return n0 with room for one task more and so much memory, and n1 with one that asks."""
     known = demand.cell(
         instance("n0", (1, 1)),
@@ -173,7 +173,7 @@ def with_memory(left: str, **asks: str) -> tuple[Situation, Marks]:
         nodes=(node("n0"), node("n1")),
         left={"mfree": left} if left else None,
     )
-    return known, Marks(movable={"n1": (Shape(requests=tuple(asks.items())),)})
+    return known, RestFacts(movable={"n1": (Shape(requests=tuple(asks.items())),)})
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_a_task_is_moved_only_where_all_that_it_asks_for_is(
     left: str, asks: dict[str, str], off: tuple[str, ...]
 ) -> None:
     """And it is said of which hosts the tasks have no room elsewhere."""
-    seen, marks = with_memory(left, **asks)
-    found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, MOVES, marks)
+    seen, facts = with_memory(left, **asks)
+    found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, MOVES, facts)
     told = "what runs on n1 has no room elsewhere"
 
     assert (found.off, found.bound) == (off, () if off else ("n1",))
@@ -206,8 +206,8 @@ def test_what_moved_tasks_take_is_no_reserve() -> None:
     squeeze = replace(MOVES, standard_request=asks)
     offs = []
     for amount in ("4G", "5G"):
-        seen, marks = with_memory("8G", mfree=amount)
-        found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, squeeze, marks)
+        seen, facts = with_memory("8G", mfree=amount)
+        found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, squeeze, facts)
         offs.append((found.off, found.bound))
 
     assert offs == [(("n1",), ()), ((), ())]
@@ -237,9 +237,9 @@ def test_nothing_is_done_where_the_policy_does_nothing(verdict: Verdict) -> None
 
 def test_only_an_untagged_host_gets_the_mark_and_only_that_mark_goes() -> None:
     seen = cell((), (), ())
-    marks = Marks(tags={"n1": ("htools:standby:3",)})
+    facts = RestFacts(tags={"n1": ("htools:standby:3",)})
 
-    done = deeds(rest(seen, plan(seen), RULES, Squeeze(), marks), marks)
+    done = deeds(rest(seen, plan(seen), RULES, Squeeze(), facts), facts)
 
     assert [(one.host, one.doing) for one in done] == [
         ("n1", Doing.DRAIN),
@@ -252,9 +252,9 @@ def test_only_an_untagged_host_gets_the_mark_and_only_that_mark_goes() -> None:
 
 def test_a_woken_host_loses_auto_alone() -> None:
     seen = cell((4,), sleeping=2)
-    marks = Marks(tags={"s0": AUTO, "s1": ("htools:standby:1", STANDBY_AUTO)})
+    facts = RestFacts(tags={"s0": AUTO, "s1": ("htools:standby:1", STANDBY_AUTO)})
 
-    done = deeds(rest(seen, plan(seen), RULES, Squeeze(minimal_reserve=2), marks), marks)
+    done = deeds(rest(seen, plan(seen), RULES, Squeeze(minimal_reserve=2), facts), facts)
 
     assert [(one.host, one.doing, one.tag) for one in done] == [
         ("s1", Doing.START, ""),
@@ -296,14 +296,14 @@ def test_what_is_decided_is_safe(
 ) -> None:
     """The reserve is kept, limits hold, the master and kept nodes work on, and no task is lost."""
     seen = cell(*running, sleeping=sleeping, kept=tuple(kept))
-    marks = Marks(
+    facts = RestFacts(
         tags={f"s{at}": AUTO for at in range(sleeping)},
         movable={f"n{at}": shapes(some) for at, some in enumerate(running)},
     )
     rules = Balance(min_nodes=min(bounds), max_nodes=max(bounds))
     squeeze = Squeeze(minimal_reserve=least, target_reserve=least + more, restriction=restriction)
 
-    found = rest(seen, plan(seen), rules, squeeze, marks)
+    found = rest(seen, plan(seen), rules, squeeze, facts)
 
     count = 1 + len(running)  # with the master
     assert not (found.off and found.on)
@@ -316,7 +316,7 @@ def test_what_is_decided_is_safe(
         assert one.source in found.off
         left[one.target] -= one.slots
     assert min(left.values(), default=0) >= 0
-    tasks = sorted(one.slots for name in found.off for one in marks.movable[name])
+    tasks = sorted(one.slots for name in found.off for one in facts.movable[name])
     assert sorted(one.slots for one in found.moved) == tasks
     if found.off:
         assert sum(left.values()) >= int(squeeze.target_reserve * len(left))
@@ -336,12 +336,12 @@ def test_a_second_squeeze_does_nothing(
             for one in seen.nodes
         ),
     )
-    marks = Marks(tags=dict.fromkeys(found.off, AUTO))
+    facts = RestFacts(tags=dict.fromkeys(found.off, AUTO))
 
-    again = rest(after, plan(after), RULES, squeeze, marks)
+    again = rest(after, plan(after), RULES, squeeze, facts)
 
     assert again.off == ()
     if found.off:
         assert again.on == ()
-        assert is_enough(working(after, RULES, marks), least, squeeze)
-        assert len(standby(after.nodes, marks)) == len(found.off)
+        assert is_enough(working(after, RULES, facts), least, squeeze)
+        assert len(standby(after.nodes, facts)) == len(found.off)

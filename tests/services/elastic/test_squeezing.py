@@ -8,13 +8,13 @@ from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Restriction, Squeeze
-from gridbridge.model.elastic.standby import STANDBY_AUTO, Marks, Rest, RestCause
+from gridbridge.model.elastic.standby import STANDBY_AUTO, Rest, RestCause, RestFacts
 from gridbridge.services.elastic import resting
 from tests.decisions.elastic.cells import MASTER, ago, instance, node, situation
 
 FAILED = replace(node("n5", state="standby"), failed_at=ago(2))
 ALL = {f"n{at}" for at in range(7)}
-MARKS = Marks(tags=dict.fromkeys(ALL, (STANDBY_AUTO,)))
+FACTS = RestFacts(tags=dict.fromkeys(ALL, (STANDBY_AUTO,)))
 
 
 def seen(*asleep: Node) -> Situation:
@@ -29,7 +29,7 @@ def squeezed(cell: Situation, own: set[str], squeeze: Squeeze, least: int, most:
     """Return what a squeeze makes of a round."""
     rules = Balance(min_nodes=least, max_nodes=most)
     plan = decide(cell, rules, Demand(), {})
-    return resting.rested(resting.only(cell, own, 600), plan, rules, squeeze, MARKS)
+    return resting.rested(resting.only(cell, own, 600), plan, rules, squeeze, FACTS)
 
 
 @pytest.mark.parametrize(

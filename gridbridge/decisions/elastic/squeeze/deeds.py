@@ -6,19 +6,19 @@ from gridbridge.model.elastic.standby import (
     STANDBY_AUTO,
     Deed,
     Doing,
-    Marks,
     Rest,
     RestCause,
+    RestFacts,
 )
 from gridbridge.model.report import count
 
 
-def deeds(found: Rest, marks: Marks | None = None) -> tuple[Deed, ...]:
+def deeds(found: Rest, facts: RestFacts | None = None) -> tuple[Deed, ...]:
     """Return what is to be done, host by host.
 
     A host that rests is tagged unless it has a standby tag; of one that is woken only `:auto` goes.
     """
-    known = marks or Marks()
+    known = facts or RestFacts()
     done = list[Deed]()
     for host in found.off:
         done.append(Deed(host=host, doing=Doing.DRAIN))

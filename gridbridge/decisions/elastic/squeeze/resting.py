@@ -24,10 +24,10 @@ from gridbridge.model.elastic.plan import Plan, Refusal, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Restriction, Squeeze
 from gridbridge.model.elastic.standby import (
     STANDBY,
-    Marks,
     Moved,
     Rest,
     RestCause,
+    RestFacts,
 )
 
 BARRED = (Verdict.NO_MAXIMUM, Verdict.UNREADY)
@@ -50,7 +50,7 @@ class Working:
 
 
 def rest(
-    seen: Situation, plan: Plan, rules: Balance, squeeze: Squeeze, marks: Marks | None = None
+    seen: Situation, plan: Plan, rules: Balance, squeeze: Squeeze, facts: RestFacts | None = None
 ) -> Rest:
     """Return what a squeeze makes of a round's plan: the policy decides whether, this which.
 
@@ -58,7 +58,7 @@ def rest(
     that go on working, and that min_nodes <= nodes <= max_nodes
     (by the schedule, where the policy goes by one).
     """
-    known = marks or Marks()
+    known = facts or RestFacts()
     hosts = working(seen, rules, known)
     told = Rest(
         cause=RestCause.BETWEEN,
@@ -88,10 +88,10 @@ def _with(told: Rest, cause: RestCause, **more: tuple[str, ...]) -> Rest:
     )
 
 
-def working(seen: Situation, rules: Balance, marks: Marks) -> tuple[Working, ...]:
+def working(seen: Situation, rules: Balance, facts: RestFacts) -> tuple[Working, ...]:
     """Return the hosts that take tasks, in the cell's order; a master without slots takes none."""
     left = {one.name: one.left for one in seen.cell.hosts}
-    shapes = [one for some in marks.movable.values() for one in some]
+    shapes = [one for some in facts.movable.values() for one in some]
     rooms = rooms_of(seen, ground_of(seen, rules.queue), patterns_of(shapes))
     leaving = [one.name for one in seen.nodes if one.state is not NodeState.READY]
     found = []
@@ -106,7 +106,7 @@ def working(seen: Situation, rules: Balance, marks: Marks) -> tuple[Working, ...
                 free=sum(one.free for one in own),
                 amounts=amounts_of(left.get(name, ())),
                 tasks=tasks,
-                movable=marks.movable.get(name, ()),
+                movable=facts.movable.get(name, ()),
                 room=rooms[name],
             )
         )
@@ -145,14 +145,14 @@ def _woken(
     plan: Plan,
     rules: Balance,
     squeeze: Squeeze,
-    marks: Marks,
+    facts: RestFacts,
     hosts: tuple[Working, ...],
 ) -> Rest:
     """Wake those that waiting tasks want, and then in the order of their tags.
 
     As few as the reserve wants, or as the policy adds where it does not say which.
     """
-    asleep = standby(seen.nodes, marks)
+    asleep = standby(seen.nodes, facts)
     wanted = [one.name for one in asleep if plan.wake is None or one.name in plan.wake]
     count = plan.add if plan.wake is None else len(wanted)
     asleep = tuple(sorted(asleep, key=lambda one: one.name not in wanted))
@@ -180,7 +180,7 @@ def _fresh(name: str, slots: int) -> Working:
     return Working(name=name, free=slots, amounts=(), tasks=())
 
 
-def standby(nodes: Iterable[Node], marks: Marks) -> tuple[Node, ...]:
+def standby(nodes: Iterable[Node], facts: RestFacts) -> tuple[Node, ...]:
     """Return the nodes that may be switched on: only those with a tag, in the tags' order.
 
     What people wrote after the prefix gives the order, numbers as numbers; `auto` comes last.
@@ -190,14 +190,14 @@ def standby(nodes: Iterable[Node], marks: Marks) -> tuple[Node, ...]:
         for at, node in enumerate(nodes)
         if node.state is NodeState.STANDBY
         and not node.is_drained
-        and (order := _order(tags_of(node.name, marks)))
+        and (order := _order(tags_of(node.name, facts)))
     ]
     return tuple(node for _, _, node in sorted(asleep, key=lambda one: one[:2]))
 
 
-def tags_of(host: str, marks: Marks) -> tuple[str, ...]:
+def tags_of(host: str, facts: RestFacts) -> tuple[str, ...]:
     """Return a host's tags, with or without its domain."""
-    return next((some for name, some in marks.tags.items() if is_same_host(name, host)), ())
+    return next((some for name, some in facts.tags.items() if is_same_host(name, host)), ())
 
 
 def _order(tags: tuple[str, ...]) -> tuple[bool, float, str] | None:

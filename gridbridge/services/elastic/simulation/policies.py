@@ -9,7 +9,7 @@ from gridbridge.model.elastic.nodes import Node, NodeState
 from gridbridge.model.elastic.plan import Plan, Rules, Situation
 from gridbridge.model.elastic.replayed import ReplayRules, Terms, Way
 from gridbridge.model.elastic.sections import Balance, Demand, Pool, Squeeze
-from gridbridge.model.elastic.standby import STANDBY_AUTO, Marks
+from gridbridge.model.elastic.standby import STANDBY_AUTO, RestFacts
 from gridbridge.services.elastic import deciding
 from gridbridge.services.elastic.simulation.machines import POOL, QUEUE
 
@@ -35,8 +35,8 @@ def _squeezed(seen: Situation, way: Way, balance: Balance, pools: Mapping[str, P
     plan = deciding.planned(seen, balance, way.demand, pools)
     names = [f"resting{number:05d}" for number in range(balance.max_nodes - len(seen.nodes))]
     resting = tuple(Node(name=name, state=NodeState.STANDBY) for name in names)
-    marks = Marks(tags=dict.fromkeys(names, (STANDBY_AUTO,)))
-    found = rest(replace(seen, nodes=(*seen.nodes, *resting)), plan, balance, way.squeeze, marks)
+    facts = RestFacts(tags=dict.fromkeys(names, (STANDBY_AUTO,)))
+    found = rest(replace(seen, nodes=(*seen.nodes, *resting)), plan, balance, way.squeeze, facts)
     return replace(plan, add=len(found.on), remove=found.off)
 
 
