@@ -50,8 +50,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """By what a site is balanced."""
+class BalancedSite:
+    """A site, and by what it is balanced."""
 
     cluster: str
     rules: Balance
@@ -105,7 +105,7 @@ class Balancer:
 
     def __init__(
         self,
-        order: Order,
+        site: BalancedSite,
         memory: Memory,
         clock: Clock,
         look: Callable[[], Situation],
@@ -114,7 +114,7 @@ class Balancer:
         tags: Callable[[], Mapping[str, tuple[str, ...]]] = dict,
         address_of: Callable[[str], str] = preparing.address_of,
     ) -> None:
-        self._order = order
+        self._site = site
         self._address_of = address_of
         self._tags = tags  # of the hosts that are switched on and off
         self._memory = memory
@@ -127,12 +127,12 @@ class Balancer:
     @property
     def patience(self) -> Patience:
         """How long each part of a node's life may last."""
-        rules = self._order.rules
+        rules = self._site.rules
         return Patience(
-            boot_s=self._order.demand.boot_timeout_s,
+            boot_s=self._site.demand.boot_timeout_s,
             join_s=rules.join_timeout_s,
             silent_s=rules.silent_timeout_s,
-            needs_key=self._order.needs_key,
+            needs_key=self._site.needs_key,
         )
 
     def gather(self) -> Seen:
@@ -141,14 +141,14 @@ class Balancer:
         world, asked = self._world(cell), self._memory.asked()
         wished = [rounds.wished_for(one, world, asked) for one in world.kept]
         wished += listed.taken_in(world)
-        known = remembering.remembered(cell, self._memory, self._order.rules, self._order.demand)
+        known = remembering.remembered(cell, self._memory, self._site.rules, self._site.demand)
         situation = replace(
             known,
             nodes=tuple(rounds.shown(one, world) for one in wished),
             failed={**known.failed, **dict.fromkeys(rounds.shut(world), cell.now)},
         )
-        if self._order.squeeze is not None and self._order.switched:
-            own, retry_s = self._free(world), self._order.demand.retry_s
+        if self._site.squeeze is not None and self._site.switched:
+            own, retry_s = self._free(world), self._site.demand.retry_s
             standby = resting.standby_of(situation, own, retry_s, world.tags)
             situation = replace(situation, standby=standby)
         world = replace(world, is_unready=is_unready(situation))
@@ -157,11 +157,11 @@ class Balancer:
 
     def _tell(self, world: World) -> None:
         """Tell of what no round mends."""
-        telling.left_over(world, self._order.pools, self._order.ending)
-        telling.unreachable(world, self._providers.keys() | self._order.released)
-        telling.unlisted(untended.unlisted(world), self._order.pools)
-        telling.other_hosts(world, self._order.ending)
-        telling.homeless(untended.homeless(world), self._order.ending)
+        telling.left_over(world, self._site.pools, self._site.ending)
+        telling.unreachable(world, self._providers.keys() | self._site.released)
+        telling.unlisted(untended.unlisted(world), self._site.pools)
+        telling.other_hosts(world, self._site.ending)
+        telling.homeless(untended.homeless(world), self._site.ending)
         telling.hanging(untended.hanging(world, self.patience.silent_s))
         self._tell_left_off()
 
@@ -171,13 +171,13 @@ class Balancer:
         They are forgotten with this round.
         """
         for one in self._memory.nodes.all():
-            if one.pool in self._order.released and one.state is NodeState.STANDBY:
+            if one.pool in self._site.released and one.state is NodeState.STANDBY:
                 line = self._acts.membership.opening(one.name)
                 _log.warning("event=left_off node=%s command=%r", one.name, line)
 
     def _movable(self, world: World) -> Mapping[str, tuple[Shape, ...]]:
         """Return the tasks that may be moved; none where nobody wants that, or nobody tells."""
-        squeeze, switched = self._order.squeeze, self._order.switched
+        squeeze, switched = self._site.squeeze, self._site.switched
         if squeeze is None or squeeze.restriction is not Restriction.RERUNNABLE:
             return {}
         hosts = [one.name for one in world.kept if one.pool in switched and one.idle_since is None]
@@ -191,19 +191,19 @@ class Balancer:
         """Return all that is known of nodes; the site's own hosts are nodes from the first look."""
         world = World(
             now=cell.now,
-            cluster=self._order.cluster,
+            cluster=self._site.cluster,
             kept=tuple(
                 node_by_now(one, cell.now)
                 for one in self._memory.nodes.all()
-                if one.pool not in self._order.released or is_closed(one)
+                if one.pool not in self._site.released or is_closed(one)
             ),
             machines=self._whole(self._machines()),
             hosts=rounds.hosts_seen(cell),
-            pools=frozenset(self._order.pools),
-            providers={name: one.provider for name, one in self._order.pools.items()},
-            switched=self._order.switched,
-            released=self._order.released,
-            tags=self._tags() if self._order.switched else {},
+            pools=frozenset(self._site.pools),
+            providers={name: one.provider for name, one in self._site.pools.items()},
+            switched=self._site.switched,
+            released=self._site.released,
+            tags=self._tags() if self._site.switched else {},
             last_round=by_now(self._memory.last_round(), cell.now),
         )
         world = replace(world, kept=(*world.kept, *listed.own_hosts(world)))
@@ -217,28 +217,28 @@ class Balancer:
 
     def decide(self, seen: Seen) -> RoundPlan:
         """Decide by the policy in force, and by the lives of nodes."""
-        order = self._order
+        site = self._site
         plan = deciding.planned(
-            seen.situation, order.rules, order.demand, order.pools, is_faithful=order.is_faithful
+            seen.situation, site.rules, site.demand, site.pools, is_faithful=site.is_faithful
         )
         rest = self._rest(plan, seen)
         plan = self._possible(resting.without(plan, rest, self._own(seen.world)), seen)
-        told = resting.told_too(deciding.told(plan, order.rules, order.demand), rest)
-        dues = rounds.dues(seen.world, plan, order.rules, self.patience, seen.asked, rest)
+        told = resting.told_too(deciding.told(plan, site.rules, site.demand), rest)
+        dues = rounds.dues(seen.world, plan, site.rules, self.patience, seen.asked, rest)
         return RoundPlan(plan=plan, dues=dues, told=told)
 
     def _rest(self, plan: Plan, seen: Seen) -> Rest | None:
         """Return which of the site's own hosts rest or work again; None where nobody squeezes."""
-        order = self._order
-        if order.squeeze is None or not order.switched:
+        site = self._site
+        if site.squeeze is None or not site.switched:
             return None
         facts = RestFacts(tags=seen.world.tags, movable=seen.movable)
-        situation = resting.only(seen.situation, self._free(seen.world), order.demand.retry_s)
-        return resting.rested(situation, plan, order.rules, order.squeeze, facts)
+        situation = resting.only(seen.situation, self._free(seen.world), site.demand.retry_s)
+        return resting.rested(situation, plan, site.rules, site.squeeze, facts)
 
     def _own(self, world: World) -> Set[str]:
         """Return the names of the hosts that are switched on and off."""
-        switched = self._order.switched
+        switched = self._site.switched
         return {one.name for one in world.kept if one.pool in switched}
 
     def _free(self, world: World) -> Set[str]:
@@ -261,12 +261,12 @@ class Balancer:
         is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_is_turn, plan.dues))
         self._note(seen, after, changes, plan.plan.watched, is_changed=is_changed)
         _tell(changes)
-        if self._order.kills_master:
+        if self._site.kills_master:
             self._end_master(seen, plan)
 
     def _end_master(self, seen: Seen, plan: RoundPlan) -> None:
         """End the master's machine when nothing is left: this program ends with it."""
-        found = mastership.to_end(seen.situation, seen.world, plan.plan, self._order.rules)
+        found = mastership.to_end(seen.situation, seen.world, plan.plan, self._site.rules)
         if found:
             pool, machine = found
             _log.warning("event=master_ended machine=%s", machine.id)
@@ -310,14 +310,14 @@ class Balancer:
     def _possible(self, plan: Plan, seen: Seen) -> Plan:
         """Drop from a plan what can't be done: nodes of a pool that nobody makes, or is silent."""
         now, left_out = seen.world.now, seen.situation.failed
-        if not plan.pool and not self._order.pools:
+        if not plan.pool and not self._site.pools:
             return replace(plan, add=0)  # there is nobody who could
-        retry_s = self._order.demand.retry_s
+        retry_s = self._site.demand.retry_s
         silent = {name for name, at in left_out.items() if is_left_out(at, now, retry_s)}
-        usable = set(seen.world.machines) - silent - self._order.switched
+        usable = set(seen.world.machines) - silent - self._site.switched
         local = seen.situation.local_now
         there = (*seen.world.kept, *listed.taken_in(seen.world))
-        told = supplied(plan, self._order.pools, usable, there, local)
+        told = supplied(plan, self._site.pools, usable, there, local)
         if told.add < plan.add:
             _log.warning("event=no_pool pool=%s nodes=%s", plan.pool, plan.add - told.add)
         return told
@@ -352,14 +352,14 @@ class Balancer:
 
     def _spent(self, seen: Seen, after: Sequence[Owned]) -> float:
         """Return what nodes have cost this month, with what began since the last round."""
-        now, order = seen.world.now, self._order
+        now, site = seen.world.now, self._site
         cost = spent_since(
             self._memory.last_round() or now,
             now,
             seen.world.kept,
             after,
-            order.pools,
-            order.demand.billing_s,
+            site.pools,
+            site.demand.billing_s,
             seen.situation.local_now,
         )
         return self._memory.spent(now) + cost

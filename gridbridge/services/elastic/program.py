@@ -33,7 +33,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.providers import registry
 from gridbridge.services import cycle, process
 from gridbridge.services.elastic import looking, published, seeing
-from gridbridge.services.elastic.acting import AT_ONCE, Balancer, Order, RoundPlan, Seen
+from gridbridge.services.elastic.acting import AT_ONCE, BalancedSite, Balancer, RoundPlan, Seen
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.services.elastic.seeing import Seeing
 from gridbridge.services.journal import Entry
@@ -206,7 +206,7 @@ class Reported(Balancer):
             now=clock.now,
             tag=lambda host, tag, is_wanted: _tag(policy, host, tag, is_wanted=is_wanted),
         )
-        order = Order(
+        site = BalancedSite(
             cluster=policy.site.cluster,
             rules=wanted.rules,
             demand=wanted.demand,
@@ -220,7 +220,7 @@ class Reported(Balancer):
             released=frozenset(one.provider for one in policy.powered.values()) - own,
         )
         super().__init__(
-            order,
+            site,
             memory,
             clock,
             lambda: looking.look(policy, clock.now()),

@@ -28,7 +28,7 @@ from gridbridge.model.elastic.plan import Figures, Rules, Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool, ProviderSection, Squeeze
 from gridbridge.providers.protocol import Provider
 from gridbridge.services.cycle import once
-from gridbridge.services.elastic.acting import Balancer, Order, RoundPlan
+from gridbridge.services.elastic.acting import BalancedSite, Balancer, RoundPlan
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
@@ -444,7 +444,7 @@ class World:
         self.tags: Callable[[], Mapping[str, tuple[str, ...]]] = lambda: self.cell.tags
         self.tag: Tagging = self.cell.tag
 
-    def order(self) -> Order:
+    def site(self) -> BalancedSite:
         """Return by what it is balanced."""
         rules = Balance(**{"policy": Rules.DEMAND, **self.limits})  # type: ignore[arg-type]  # a test's
         demand = Demand(
@@ -458,29 +458,29 @@ class World:
         pools = {self.pool: usual, **self.pools}
         if not self.switches.up_at:
             sections = {"cloud": ProviderSection(program="/opt/rent")}
-            return Order(
+            return BalancedSite(
                 cluster=CLUSTER, rules=rules, demand=demand, pools=pools, sections=sections
             )
-        own = Order(cluster=CLUSTER, rules=rules, demand=demand, pools={})
+        own = BalancedSite(cluster=CLUSTER, rules=rules, demand=demand, pools={})
         if not self.is_squeezed:
             return replace(own, released=frozenset({RACK}))
         squeeze = Squeeze(**self.squeeze)  # type: ignore[arg-type]  # a test's
         return replace(own, squeeze=squeeze, switched=frozenset({RACK}))
 
-    def providers(self, order: Order) -> dict[str, Provider]:
+    def providers(self, site: BalancedSite) -> dict[str, Provider]:
         """Return who makes the nodes of each pool, or switches the site's own hosts."""
-        if order.switched:
+        if site.switched:
             return {RACK: self.switches}
-        if order.released:
+        if site.released:
             return {}
         return {self.pool: self.cloud, **self.others}
 
-    def acts(self, order: Order) -> Acts:
+    def acts(self, site: BalancedSite) -> Acts:
         """Return what is done by it."""
         return Acts(
             cluster=CLUSTER,
-            pools=order.pools,
-            providers=self.providers(order),
+            pools=site.pools,
+            providers=self.providers(site),
             membership=self.membership,
             now=lambda: self.now,
             tag=self.tag,
@@ -495,13 +495,13 @@ class World:
 
     def round(self, *, is_dry: bool = False) -> RoundPlan | None:
         """Do a round as cron would, with what is kept; None: it was killed, or saw nothing."""
-        order = self.order()
-        providers = self.providers(order)
+        site = self.site()
+        providers = self.providers(site)
         clock = Clock(lambda: self.now.timestamp(), lambda: self.now.timestamp())
-        acts = self.acts(order)
+        acts = self.acts(site)
         memory = Memory(self.database())
         balancer = Balancer(
-            *(order, memory, clock, self.look, providers, acts, self.tags),
+            *(site, memory, clock, self.look, providers, acts, self.tags),
             address_of=lambda host: self.cell.hosts[host].address,
         )
         try:

@@ -11,7 +11,7 @@ from gridbridge.model.elastic.plan import Verdict
 
 
 @dataclass(slots=True, kw_only=True)
-class Order:
+class Purchase:
     """What is bought so far."""
 
     purse: Purse
@@ -20,7 +20,7 @@ class Order:
     hindrances: list[Verdict] = field(default_factory=list)
 
 
-def buy(need: Need, tasks: int, order: Order, offers: Sequence[Offer], ground: Ground) -> int:
+def buy(need: Need, tasks: int, purchase: Purchase, offers: Sequence[Offer], ground: Ground) -> int:
     """Add nodes for tasks that fit nowhere, and return how many of them have no place even so.
 
     Hosts on standby come before all pools, in the order of waking. Of pools those of the highest
@@ -36,7 +36,7 @@ def buy(need: Need, tasks: int, order: Order, offers: Sequence[Offer], ground: G
     for offer in fit:
         if not tasks:
             break
-        tasks -= _from(offer, need, tasks, order, ground)
+        tasks -= _from(offer, need, tasks, purchase, ground)
     return tasks
 
 
@@ -47,20 +47,20 @@ def _rank(offer: Offer, need: Need, tasks: int, ground: Ground) -> tuple[object,
     return True, -pool.priority, offer.slot_price, pool.spot, unused, offer.name
 
 
-def _from(offer: Offer, need: Need, tasks: int, order: Order, ground: Ground) -> int:
+def _from(offer: Offer, need: Need, tasks: int, purchase: Purchase, ground: Ground) -> int:
     """Add nodes of one pool, and return how many tasks they, with what was free, have room for."""
     if offer.hindrance is not None:
-        order.hindrances.append(offer.hindrance)
+        purchase.hindrances.append(offer.hindrance)
         return 0
     done = 0
-    for group, room_for in _groups(offer, need, order):
+    for group, room_for in _groups(offer, need, purchase):
         if done == tasks:
             break
-        done += _in_group(offer, group, room_for, need, tasks - done, order, ground)
+        done += _in_group(offer, group, room_for, need, tasks - done, purchase, ground)
     return done
 
 
-def _groups(offer: Offer, need: Need, order: Order) -> list[tuple[str, int]]:
+def _groups(offer: Offer, need: Need, purchase: Purchase) -> list[tuple[str, int]]:
     """Return the groups in which tasks may get nodes, each with how many it may get.
 
     Parallel tasks stay within a group; of those that a pool has, the ones with room come first.
@@ -69,34 +69,40 @@ def _groups(offer: Offer, need: Need, order: Order) -> list[tuple[str, int]]:
     if not span or need.pieces == 1:
         return [("", offer.most)]
     there = dict(offer.groups)
-    for group in order.bought.get(offer.name, []):
+    for group in purchase.bought.get(offer.name, []):
         there[group] = there.get(group, 0) + 1
     there.pop("", None)
     known = [(group, span - nodes) for group, nodes in sorted(there.items())]
-    most = min(offer.most, order.purse.nodes)
+    most = min(offer.most, purchase.purse.nodes)
     new = max(0, min(most, offer.pool.spans - len(there) if offer.pool.spans else most))
     names = (f"{offer.name}-{number}" for number in range(1, 1 + len(there) + new))
     return known + [(name, span) for name in names if name not in there][:new]
 
 
 def _in_group(
-    offer: Offer, group: str, room_for: int, need: Need, tasks: int, order: Order, ground: Ground
+    offer: Offer,
+    group: str,
+    room_for: int,
+    need: Need,
+    tasks: int,
+    purchase: Purchase,
+    ground: Ground,
 ) -> int:
-    own = len(order.bought.get(offer.name, []))
-    limit, cause = order.purse.for_price(offer.price)
+    own = len(purchase.bought.get(offer.name, []))
+    limit, cause = purchase.purse.for_price(offer.price)
     most = max(0, min(limit, offer.most - own, room_for))
-    blocks = order.blocks
+    blocks = purchase.blocks
     if need.pieces > 1:
         blocks = tuple(one for one in blocks if one[0].group == group)
     fit, nodes = _least(offer, group, need, tasks, blocks, most, ground)
     if fit < tasks and most == min(limit, offer.most - own):
-        order.hindrances.append(cause if limit <= offer.most - own else Verdict.POOL_FULL)
+        purchase.hindrances.append(cause if limit <= offer.most - own else Verdict.POOL_FULL)
     if not fit:
         return 0
-    added = _with(order.blocks, offer, group, own, nodes)
-    order.blocks = place(need, fit, _first(added, group, need), ground)[1]
-    order.purse = order.purse.after(nodes, offer.price)
-    order.bought.setdefault(offer.name, []).extend([group] * nodes)
+    added = _with(purchase.blocks, offer, group, own, nodes)
+    purchase.blocks = place(need, fit, _first(added, group, need), ground)[1]
+    purchase.purse = purchase.purse.after(nodes, offer.price)
+    purchase.bought.setdefault(offer.name, []).extend([group] * nodes)
     return fit
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from gridbridge.decisions.elastic.counting import elapsed_s, nodes_of
 from gridbridge.decisions.elastic.demand import budget, ends, stuck
 from gridbridge.decisions.elastic.demand.asleep import resting_offers, woken
-from gridbridge.decisions.elastic.demand.buying import Order, buy
+from gridbridge.decisions.elastic.demand.buying import Purchase, buy
 from gridbridge.decisions.elastic.demand.claims import Claim, claims
 from gridbridge.decisions.elastic.demand.hours import bounds_at
 from gridbridge.decisions.elastic.demand.impossible import lacking
@@ -262,18 +262,18 @@ def _could_run(need: Need, scene: Scene) -> bool:
 def _bought(
     plan: Plan, scene: Scene, packed: Packed, ripe: list[tuple[Claim, int]], short: int
 ) -> Plan:
-    order = Order(purse=_purse(scene, plan.figures.nodes), blocks=packed.blocks)
+    purchase = Purchase(purse=_purse(scene, plan.figures.nodes), blocks=packed.blocks)
     refused = list[Refused]()
     if not scene.offers:
         return _first(plan, scene, ripe, short)
     for claim, tasks in ripe:
-        left = buy(claim.need, tasks, order, scene.offers, scene.ground)
+        left = buy(claim.need, tasks, purchase, scene.offers, scene.ground)
         if left == tasks and (why := lacking(claim.need, scene.offers, scene.ground)):
             refused.extend(replace(why, job=job) for job in claim.jobs)
     for need, number in packed.buffer:
-        buy(need, number, order, scene.offers, scene.ground)
+        buy(need, number, purchase, scene.offers, scene.ground)
     plan = replace(plan, refused=(*plan.refused, *refused))
-    return _told(plan, scene, order, short)
+    return _told(plan, scene, purchase, short)
 
 
 def _purse(scene: Scene, nodes: int) -> Purse:
@@ -293,19 +293,19 @@ def _first(plan: Plan, scene: Scene, ripe: list[tuple[Claim, int]], short: int) 
     )
 
 
-def _told(plan: Plan, scene: Scene, order: Order, short: int) -> Plan:
-    """Return the plan of an order: a round adds nodes of one pool, the next one of another.
+def _told(plan: Plan, scene: Scene, purchase: Purchase, short: int) -> Plan:
+    """Return the plan of a purchase: a round adds nodes of one pool, the next one of another.
 
     Hosts on standby come first, and a round that wakes some adds none.
     """
-    pool = next(iter(order.bought), None)
-    bought = order.bought.get(pool, []) if pool is not None else []
-    if sum(map(len, order.bought.values())) < short:
+    pool = next(iter(purchase.bought), None)
+    bought = purchase.bought.get(pool, []) if pool is not None else []
+    if sum(map(len, purchase.bought.values())) < short:
         return _minimum(plan, scene, short)
     if pool is None:
-        verdict = order.hindrances[0] if order.hindrances else Verdict.NO_NODE
+        verdict = purchase.hindrances[0] if purchase.hindrances else Verdict.NO_NODE
         return replace(plan, verdict=verdict if plan.verdict is Verdict.NO_NEED else plan.verdict)
-    if wake := woken(scene.seen, order.bought, scene.offers):
+    if wake := woken(scene.seen, purchase.bought, scene.offers):
         return replace(plan, verdict=Verdict.MORE_WANTED, wake=wake)
     price = next(one.price for one in scene.offers if one.name == pool)
     return replace(
