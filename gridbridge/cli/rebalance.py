@@ -9,8 +9,8 @@ from gridbridge.cli.commands import Group
 from gridbridge.cli.options import CONFIG_FILE, JSON
 from gridbridge.cli.plots import written
 from gridbridge.model.rebalance.moves import Advice, Checked, Rejected
-from gridbridge.services.rebalance import deciding, offline
-from gridbridge.services.rebalance.deciding import Asked, Planned
+from gridbridge.services.rebalance import offline
+from gridbridge.services.rebalance.deciding import Asked, Planned, What, worded
 
 MOST_SHOWN = 20
 ENDS = """For root and the service account.
@@ -43,7 +43,7 @@ def rebalance() -> None:
 
 
 @rebalance.command()
-@click.argument("what", required=False, type=click.Choice(deciding.WHAT))
+@click.argument("what", required=False, type=click.Choice([each.value for each in What if each]))
 @click.argument("name", required=False, metavar="[NAME]")
 @FROM
 @PLOT
@@ -76,7 +76,7 @@ def plan(
     """
     if what and not name:
         raise click.UsageError(f"{what}: which one? give its name")
-    asked = Asked(what=what or "", name=name or "")
+    asked = Asked(what=What(what or ""), name=name or "")
     if source:
         planned = offline.plan(source, asked.what, asked.name)
     else:
@@ -137,7 +137,7 @@ _acting(
 )
 _acting(
     "host",
-    Asked(what="host"),
+    Asked(what=What.HOST),
     """Even a host out: give it its share of each job, and no more.
 
     Without --apply it says what it would do. {ends}
@@ -149,7 +149,7 @@ _acting(
 )
 _acting(
     "job",
-    Asked(what="job"),
+    Asked(what=What.JOB),
     """Spread the waiting tasks of a job evenly.
 
     A campaign is called by its number, and job 12 of alpha whose tasks transfer queues have sent
@@ -163,7 +163,7 @@ _acting(
 )
 _acting(
     "fail",
-    Asked(what="fail"),
+    Asked(what=What.FAIL),
     """Take what waits from a host that is drained, or is to be given up.
 
     Without --apply it says what it would do. {ends}
@@ -209,7 +209,7 @@ def show(planned: Planned, checked: Checked | None, *, is_json: bool) -> None:
         return
     output.line(advice.sentence)
     for move in advice.moves:
-        output.line(f"  {deciding.worded(move)}")
+        output.line(f"  {worded(move)}")
     for one in advice.rejected[:MOST_SHOWN]:
         output.line(f"  not {_named(one)}: {one.reason}")
     if (more := len(advice.rejected) - MOST_SHOWN) > 0:

@@ -33,7 +33,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.services import cycle
 from gridbridge.services.campaigns.nikita.service import Daemon
 from gridbridge.services.campaigns.runner import Runner
-from gridbridge.services.rebalance.deciding import Asked
+from gridbridge.services.rebalance.deciding import Asked, What
 from gridbridge.services.rebalance.live import Rebalancer
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import Completed
@@ -277,7 +277,7 @@ def rebalancer() -> Rebalancer:
     """Return what moves tasks from beta without waiting for anything."""
     policy = _impatient()
     policy = replace(policy, rebalance=replace(policy.rebalance, least_wait_s=0.0, host_rest_s=0.0))
-    return Rebalancer(policy, Clock(), Asked(what="host", name="beta"))
+    return Rebalancer(policy, Clock(), Asked(what=What.HOST, name="beta"))
 
 
 def moving() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
 from gridbridge.decisions.rebalance.auto import plan as plan_round
 from gridbridge.decisions.rebalance.auto import why_later
@@ -16,15 +17,23 @@ from gridbridge.model.rebalance.moves import Advice, Move
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import Snapshot
 
-WHAT = ("host", "job", "fail")
 NEAR = 5  # names that are told where one is not known
+
+
+class What(StrEnum):
+    """What a decision is asked about."""
+
+    NONE = ""  # nothing: a round decides that by itself
+    HOST = "host"
+    JOB = "job"
+    FAIL = "fail"  # what leaves a host that is given up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What is to be evened out; nothing: what a round does by itself."""
 
-    what: str = ""  # one of WHAT
+    what: What = What.NONE
     name: str = ""
     is_of_data: bool = False  # of datasets in storage areas, not of tasks at clusters
 
@@ -47,9 +56,9 @@ def plan(snapshot: Snapshot, rules: Rebalance, asked: Asked) -> Advice:
     """Decide; what is asked about has to be there."""
     if not asked.what:
         return (plan_replicas if asked.is_of_data else plan_round)(snapshot, rules)
-    if asked.what == "job":
+    if asked.what is What.JOB:
         return plan_job(snapshot, asked.name, rules)
-    return (plan_host if asked.what == "host" else plan_fail)(snapshot, asked.name, rules)
+    return (plan_host if asked.what is What.HOST else plan_fail)(snapshot, asked.name, rules)
 
 
 def planned(
@@ -66,15 +75,16 @@ def planned(
 
 def later(snapshot: Snapshot, asked: Asked) -> str:
     """Say why a host or a job is not evened out just now; empty when it is."""
-    return why_later(snapshot) if asked.what in ("host", "job") else ""
+    return why_later(snapshot) if asked.what in (What.HOST, What.JOB) else ""
 
 
 def _require(where: str, snapshot: Snapshot, asked: Asked) -> None:
     """Refuse a name that is not there; ConfigError."""
     if not asked.what:
         return
-    kind = "jobs" if asked.what == "job" else "hosts"
-    known = sorted(one.name for one in (snapshot.jobs if asked.what == "job" else snapshot.hosts))
+    is_of_job = asked.what is What.JOB
+    kind = "jobs" if is_of_job else "hosts"
+    known = sorted(one.name for one in (snapshot.jobs if is_of_job else snapshot.hosts))
     if asked.name not in known:
         some = ", ".join(known[:NEAR]) + (" ..." if len(known) > NEAR else "")
         raise ConfigError((f"{where}: {kind}: no {asked.name}; there are {some or 'none'}",))

@@ -9,7 +9,7 @@ from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import Snapshot
 from gridbridge.services.encoding import decode, encode
 from gridbridge.services.journal import Entry, NotKept, telling
-from gridbridge.services.rebalance.deciding import Asked, Planned, plan, sentences
+from gridbridge.services.rebalance.deciding import Asked, Planned, What, plan, sentences
 
 PROGRAM = "rebalance"
 MOST_ROWS = 10_000  # hosts, jobs and tasks of one decision: 1 MB
@@ -32,7 +32,7 @@ def entry(planned: Planned, asked: Asked, now: datetime) -> Entry | None:
 
 def _looked_at(snapshot: Snapshot, asked: Asked) -> Snapshot:
     """Return what a decision looked at: about a job its own tasks alone."""
-    if asked.what != "job":
+    if asked.what is not What.JOB:
         return snapshot
     return replace(
         snapshot,

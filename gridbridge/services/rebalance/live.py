@@ -19,7 +19,7 @@ from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.transfer.moving import Moving
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.services.rebalance import journalled
-from gridbridge.services.rebalance.deciding import Asked, Planned, later, planned
+from gridbridge.services.rebalance.deciding import Asked, Planned, What, later, planned
 from gridbridge.services.rebalance.looking import Looking
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
@@ -80,7 +80,7 @@ class Rebalancer:
         if not plan.advice.moves:
             return
         now = self._looking.look()
-        is_asked = self._asked.what in ("job", "fail")
+        is_asked = self._asked.what in (What.JOB, What.FAIL)
         seen_now = tasks.snapshot(now)
         checked = still(plan.advice.moves, seen_now, self._rules, is_asked=is_asked)
         at, sent = tasks.places(now.tasks), tasks.sent(now.away)
@@ -100,7 +100,7 @@ class Rebalancer:
             return
         now = self._clock.now()
         self._notes.note(HOST, sorted({one.target for one in moves}), now)
-        if self._asked.what == "job" or not self._asked.what:
+        if self._asked.what in (What.JOB, What.NONE):
             self._notes.note(JOB, sorted({one.job for one in moves}), now)
         self._notes.forget(now - kept(self._rules))
 

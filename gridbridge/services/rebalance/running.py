@@ -10,7 +10,7 @@ from gridbridge.model.rebalance.moves import Checked
 from gridbridge.model.rebalance.rounds import Round
 from gridbridge.services import cycle
 from gridbridge.services.rebalance.as_service import policy_at
-from gridbridge.services.rebalance.deciding import Asked, Planned
+from gridbridge.services.rebalance.deciding import Asked, Planned, What
 from gridbridge.services.rebalance.keeping import Keeper, merged
 from gridbridge.services.rebalance.live import Rebalancer
 from gridbridge.services.rebalance.reading import Reader
@@ -111,4 +111,6 @@ def _untold(_: str) -> None:
 
 def _is_of_data(asked: Asked, policy: Policy) -> bool:
     """Say whether what is asked about is an area, or a dataset, OWNER/NAME."""
-    return asked.name in policy.storage if asked.what in ("host", "fail") else "/" in asked.name
+    if asked.what in (What.HOST, What.FAIL):
+        return asked.name in policy.storage
+    return "/" in asked.name

@@ -10,7 +10,7 @@ import pytest
 from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
 from gridbridge.model.rebalance.kept import Carried
 from gridbridge.services.rebalance import journalled
-from gridbridge.services.rebalance.deciding import Asked
+from gridbridge.services.rebalance.deciding import Asked, What
 from gridbridge.services.rebalance.keeping import LATE, QUIESCED
 from gridbridge.services.rebalance.live import Rebalancer
 from gridbridge.services.tools.datasets import owned
@@ -509,7 +509,7 @@ def test_no_area_and_no_dataset_is_evened_out_while_another_area_is_drained(
 ) -> None:
     left = min(added(desk))
     desk.drained = {left}
-    planned, _ = desk.round(Asked(what=asked[0], name=asked[1]))
+    planned, _ = desk.round(Asked(what=What(asked[0]), name=asked[1]))
 
     expected = f"{left} is drained: `gridbridge rebalance fail {left}` comes first"
     assert planned.advice.sentence == expected
@@ -518,7 +518,7 @@ def test_no_area_and_no_dataset_is_evened_out_while_another_area_is_drained(
 
 def test_what_is_not_there_is_told(desk: Desk) -> None:
     with pytest.raises(ConfigError, match="no nowhere; there are alpha-disk"):
-        desk.round(Asked(what="host", name="nowhere"))
+        desk.round(Asked(what=What.HOST, name="nowhere"))
 
 
 def test_what_was_kept_leads_to_the_same_decision(desk: Desk) -> None:

@@ -36,7 +36,7 @@ from gridbridge.model.transfer.transfer import Listed, Transfer
 from gridbridge.services import cycle
 from gridbridge.services.journal import NotKept
 from gridbridge.services.rebalance import journalled, live, looking
-from gridbridge.services.rebalance.deciding import Asked
+from gridbridge.services.rebalance.deciding import Asked, What
 from gridbridge.services.rebalance.live import Rebalancer
 from gridbridge.shell.clock import Clock
 from gridbridge.state import tasks_shown
@@ -118,7 +118,7 @@ class Site:
         """Do a round; return what was advised, and what came of it."""
         clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
         one = Rebalancer(
-            self.policy, clock, asked or Asked(what="host", name="beta"), is_dry=is_dry
+            self.policy, clock, asked or Asked(what=What.HOST, name="beta"), is_dry=is_dry
         )
         planned = cycle.once(one, lambda _: None, is_dry=is_dry)
         one.database.close()
@@ -184,7 +184,7 @@ def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
 
 def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite") -> None:
     """They give the same decision again."""
-    sent_site.rebalance(Asked(what="job", name="gb.alpha.7"))
+    sent_site.rebalance(Asked(what=What.JOB, name="gb.alpha.7"))
     database = sent_site.database()
     (kept,) = Decisions(database).last(9)
     database.close()
@@ -289,7 +289,7 @@ def test_a_target_that_got_a_task_after_the_plan_gets_no_other(
 
 @pytest.mark.parametrize(
     ("asked", "moved"),
-    [(Asked(what="host", name="beta"), 1), (Asked(what="job", name="gb.alpha.7"), 1)],
+    [(Asked(what=What.HOST, name="beta"), 1), (Asked(what=What.JOB, name="gb.alpha.7"), 1)],
     ids=["host", "job"],
 )
 def test_a_job_whose_owner_says_after_the_plan_that_it_stays_is_not_moved(
@@ -306,7 +306,7 @@ def test_a_job_whose_owner_says_after_the_plan_that_it_stays_is_not_moved(
 
     stays = [one.reason for one in checked.dropped]
     assert len(checked.moves) == moved
-    assert stays == (["its owner wants it to stay"] if asked.what == "host" else [])
+    assert stays == (["its owner wants it to stay"] if asked.what is What.HOST else [])
 
 
 def _at_second_look(site: Site, monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
@@ -411,7 +411,7 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
     CampaignEvents(database).put([event])
     database.close()
 
-    for asked in (Asked(), Asked(what="fail", name="beta")):
+    for asked in (Asked(), Asked(what=What.FAIL, name="beta")):
         planned, _ = site.rebalance(asked)
 
         why = {one.reason for one in planned.advice.rejected}
@@ -582,7 +582,7 @@ def _sent_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SentSite:
     return SentSite(tmp_path, monkeypatch)
 
 
-FAIL = Asked(what="fail", name="beta")
+FAIL = Asked(what=What.FAIL, name="beta")
 
 
 def test_tasks_that_were_sent_away_are_noted_for_the_poller(sent_site: SentSite) -> None:
@@ -601,7 +601,7 @@ def test_tasks_that_were_sent_away_are_noted_for_the_poller(sent_site: SentSite)
 def test_nothing_else_is_begun_while_they_move(sent_site: SentSite, what: str) -> None:
     sent_site.rebalance(FAIL)
     name = "gb.alpha.7" if what == "job" else "gamma"
-    planned, _ = sent_site.rebalance(Asked(what=what, name=name))
+    planned, _ = sent_site.rebalance(Asked(what=What(what), name=name))
 
     assert planned.advice.sentence == "2 tasks are moved already: nothing else is begun"
 
@@ -630,7 +630,7 @@ def test_a_task_on_its_way_counts_wherever_it_is(
     sent_site.letters[40] = ""
     sent_site.at_gamma = 40 if goes_on else 0
 
-    planned, _ = sent_site.rebalance(Asked(what="host", name="gamma"))
+    planned, _ = sent_site.rebalance(Asked(what=What.HOST, name="gamma"))
 
     assert planned.advice.sentence == "1 task is moved already: nothing else is begun"
 
@@ -681,7 +681,7 @@ def test_a_round_moves_no_job_whose_owner_lets_it_not(
 ) -> None:
     sent_site.contexts[7] = context
 
-    planned, _ = sent_site.rebalance(Asked(what="host", name="beta"))
+    planned, _ = sent_site.rebalance(Asked(what=What.HOST, name="beta"))
     kept = [one for one in planned.advice.rejected if one.job == "gb.alpha.7"]
 
     assert [one.job for one in planned.advice.moves] == expected
@@ -704,7 +704,7 @@ def test_a_drained_cluster_comes_first(
 ) -> None:
     monkeypatch.setattr(looking.drains, "names", lambda: frozenset({"beta"}))
 
-    planned, _ = sent_site.rebalance(Asked(what="host", name="gamma"))
+    planned, _ = sent_site.rebalance(Asked(what=What.HOST, name="gamma"))
     by_itself, _ = sent_site.rebalance(Asked())
 
     assert (
@@ -716,12 +716,12 @@ def test_a_drained_cluster_comes_first(
 @pytest.mark.parametrize("what", ["host", "job", "fail"])
 def test_what_is_not_there_is_told(site: Site, what: str) -> None:
     with pytest.raises(ConfigError, match="no delta; there are"):
-        site.rebalance(Asked(what=what, name="delta"))
+        site.rebalance(Asked(what=What(what), name="delta"))
 
 
 def test_what_was_kept_leads_to_the_same_decision(site: Site) -> None:
     planned, _ = site.rebalance(is_dry=True)
-    entry = journalled.entry(planned, Asked(what="host", name="beta"), NOON)
+    entry = journalled.entry(planned, Asked(what=What.HOST, name="beta"), NOON)
 
     assert entry
     assert journalled.again(entry.inputs) == entry.inputs["actions"]
@@ -801,7 +801,7 @@ def test_a_task_that_was_sent_to_a_cluster_that_is_silent_for_long_is_told(
     sent_site.silent = {"beta"}
     sent_site.now = NOON + timedelta(minutes=6)
 
-    planned, _ = sent_site.rebalance(Asked(what="fail", name="beta"))
+    planned, _ = sent_site.rebalance(Asked(what=What.FAIL, name="beta"))
 
     told = {(one.job, one.reason) for one in planned.advice.rejected}
     silent = "its cluster is silent: it may start there yet, and would run twice"
