@@ -8,7 +8,7 @@ from gridbridge.decisions.rebalance.board import Board
 from gridbridge.decisions.rebalance.refusing import host_reason, task_reason
 from gridbridge.model.rebalance.moves import Checked, Move, MoveKind, Rejected
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import Snapshot
+from gridbridge.model.rebalance.snapshot import Snapshot, Task
 
 
 def still(moves: Iterable[Move], now: Snapshot, rules: Rebalance, *, is_asked: bool) -> Checked:
@@ -22,26 +22,32 @@ def still(moves: Iterable[Move], now: Snapshot, rules: Rebalance, *, is_asked: b
     served = {one.name for one in now.hosts if one.state in SERVED}
     came, held, dropped = Counter[str](), list[Move](), list[Rejected]()
     for move in moves:
-        task, target = tasks.get((move.job, move.number)), board.hosts.get(move.target)
-        job, is_urgent = board.jobs.get(move.job), is_asked or move.source in served
-        if move.kind is not MoveKind.LIVE:
-            reason = "only waiting tasks are moved"
-        elif task is None or task.live != move.source or job is None:
-            reason = f"it is at {move.source} no more"
-        elif why := task_reason(board, task, is_asked=is_urgent):
-            reason = why
-        elif target is None or not target.is_live or move.target not in (job.hosts or ()):
-            reason = f"{move.target} takes none of its tasks now"
-        elif why := host_reason(board, target):
-            reason = why
-        elif target.room is not None and came[move.target] + task.slots > target.room:
-            reason = f"{move.target} has room for no more tasks"
-        else:
-            came[move.target] += task.slots
-            held.append(move)
+        task, is_urgent = tasks.get((move.job, move.number)), is_asked or move.source in served
+        if reason := _why_not(move, task, board, came[move.target], is_urgent=is_urgent):
+            dropped.append(_dropped(move, reason))
             continue
-        dropped.append(_dropped(move, reason))
+        assert task  # else there is a reason
+        came[move.target] += task.slots
+        held.append(move)
     return Checked(moves=tuple(held), dropped=tuple(dropped))
+
+
+def _why_not(move: Move, task: Task | None, board: Board, came: int, *, is_urgent: bool) -> str:
+    """Say why a move does not hold any more; empty if it does. `came`: slots taken there by now."""
+    job, target = board.jobs.get(move.job), board.hosts.get(move.target)
+    if move.kind is not MoveKind.LIVE:
+        return "only waiting tasks are moved"
+    if task is None or task.live != move.source or job is None:
+        return f"it is at {move.source} no more"
+    if why := task_reason(board, task, is_asked=is_urgent):
+        return why
+    if target is None or not target.is_live or move.target not in (job.hosts or ()):
+        return f"{move.target} takes none of its tasks now"
+    if why := host_reason(board, target):
+        return why
+    if target.room is not None and came + task.slots > target.room:
+        return f"{move.target} has room for no more tasks"
+    return ""
 
 
 def none_of(moves: Iterable[Move], reason: str) -> Checked:
