@@ -8,7 +8,7 @@ from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN, clock
 from gridbridge.errors import NotSeen, StateError
 from gridbridge.model.elastic.explained import Explained, Overview
-from gridbridge.model.elastic.owned import Owned
+from gridbridge.model.elastic.owned import Owned, WishFor
 from gridbridge.model.report import count
 
 UNKNOWN = 1
@@ -93,7 +93,7 @@ def drain(host: str, is_json: bool) -> None:
     Example:
       gridbridge balance drain alpha-n7
     """
-    _ask(host, "drain", "takes no more tasks from the next round on", is_json=is_json)
+    _ask(host, WishFor.DRAIN, "takes no more tasks from the next round on", is_json=is_json)
 
 
 @click.command()
@@ -112,7 +112,8 @@ def keep(host: str, is_freed: bool, is_json: bool) -> None:
       gridbridge balance keep --free alpha-n7
     """
     words = "may be removed again" if is_freed else "is kept"
-    _ask(host, "free" if is_freed else "keep", f"{words} from the next round on", is_json=is_json)
+    wish = WishFor.FREE if is_freed else WishFor.KEEP
+    _ask(host, wish, f"{words} from the next round on", is_json=is_json)
 
 
 @click.command()
@@ -148,12 +149,12 @@ def history(count: int, is_json: bool) -> None:
         output.line(f"{one.number}  {clock(one.at, now)}  {one.sentence}")
 
 
-def _ask(host: str, wish: str, words: str, *, is_json: bool) -> None:
+def _ask(host: str, wish: WishFor, words: str, *, is_json: bool) -> None:
     from gridbridge.services.elastic import nodes
 
     node = nodes.ask(host, wish)
     if is_json:
-        output.as_json({"host": node.name, "state": node.state.value, "wish": wish})
+        output.as_json({"host": node.name, "state": node.state.value, "wish": wish.value})
         return
     output.line(f"{node.name} {words}")
 

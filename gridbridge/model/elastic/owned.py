@@ -79,6 +79,14 @@ class Owned:
         return replace(self, state=state, since=at, cause=cause)
 
 
+class WishFor(StrEnum):
+    """What an administrator asks of a node."""
+
+    DRAIN = "drain"  # no more tasks, and it is removed when those that run there have ended
+    KEEP = "keep"  # it stays, however long it is idle
+    FREE = "free"  # it may be removed again
+
+
 class Act(Enum):
     """What a round does with a node."""
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from gridbridge.decisions.elastic.moments import record_by_now, watched_by_now
 from gridbridge.decisions.elastic.round import Asked
-from gridbridge.model.elastic.owned import PoolRecord
+from gridbridge.model.elastic.owned import PoolRecord, WishFor
 from gridbridge.model.elastic.plan import Watched
 from gridbridge.services.encoding import decode, encode
 from gridbridge.state.database import Database
@@ -13,7 +13,6 @@ from gridbridge.state.database.elastic.nodes import Facts, Nodes
 
 POOL, ASKED, WAITING, LAST, UNLISTED = "pool.", "asked.", "eligible", "last", "unlisted"
 WATCHED, SILENT = "watched", "silent"
-DRAIN, KEEP, FREE = "drain", "keep", "free"
 MONTHS = 3  # whose costs are kept
 
 
@@ -39,22 +38,28 @@ class Memory:
         """Return what administrators asked for since the last round."""
         found = self.wishes()
 
-        def wished(wish: str) -> frozenset[str]:
-            return frozenset(host for host, one in found.items() if one == wish)
+        def wished(wish: WishFor) -> frozenset[str]:
+            return frozenset(host for host, one in found.items() if one == wish.value)
 
-        return Asked(drained=wished(DRAIN), kept=wished(KEEP), freed=wished(FREE))
+        return Asked(
+            drained=wished(WishFor.DRAIN), kept=wished(WishFor.KEEP), freed=wished(WishFor.FREE)
+        )
 
     def wishes(self) -> Mapping[str, str]:
         """Return the same by the names of hosts."""
         return {host: str(one.get("wish")) for host, one in self._facts.all(ASKED).items()}
 
-    def ask(self, host: str, wish: str) -> None:
+    def ask(self, host: str, wish: WishFor) -> None:
         """Note what an administrator asks for; the next round does it."""
-        self._facts.put(f"{ASKED}{host}", {"wish": wish})
+        self._facts.put(f"{ASKED}{host}", {"wish": wish.value})
 
     def forget_asked(self, asked: Asked) -> None:
         """Forget what was taken up, unless somebody asks for something else by now."""
-        taken = {DRAIN: asked.drained, KEEP: asked.kept, FREE: asked.freed}
+        taken: Mapping[str, frozenset[str]] = {
+            WishFor.DRAIN: asked.drained,
+            WishFor.KEEP: asked.kept,
+            WishFor.FREE: asked.freed,
+        }
         for host, wish in self.wishes().items():
             if host in taken.get(wish, ()):
                 self._facts.drop(f"{ASKED}{host}")

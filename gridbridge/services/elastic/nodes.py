@@ -12,7 +12,7 @@ from gridbridge.errors import StateError
 from gridbridge.model.decision import Decision
 from gridbridge.model.elastic.explained import Overview
 from gridbridge.model.elastic.nodes import NodeState, is_same_host
-from gridbridge.model.elastic.owned import Owned
+from gridbridge.model.elastic.owned import Owned, WishFor
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_STATE
 from gridbridge.services.elastic.journalled import PROGRAM
 from gridbridge.services.elastic.memory import Memory
@@ -37,7 +37,7 @@ def overview(now: datetime, path: str = BALANCE_STATE) -> Overview:
         )
 
 
-def ask(host: str, wish: str, path: str = BALANCE_STATE) -> Owned:
+def ask(host: str, wish: WishFor, path: str = BALANCE_STATE) -> Owned:
     """Have the next round drain, keep or free a node.
 
     StateError if it is none of the balancer's, or is on its way out. A request replaces the one

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.owned import PoolRecord
+from gridbridge.model.elastic.owned import PoolRecord, WishFor
 from gridbridge.services.elastic import nodes
 from gridbridge.services.elastic.memory import Memory
 from tests.services.elastic.world import POOL, Trouble, World
@@ -44,7 +44,7 @@ def as_json(*words: str) -> object:
 
 def test_status_tells_each_node_and_the_pools(world: World) -> None:
     memory = Memory(world.database())
-    memory.ask(NODE, "keep")
+    memory.ask(NODE, WishFor.KEEP)
     memory.keep_records({POOL: PoolRecord(failures=2, failed_at=world.now)})
     now = datetime.now(UTC)
     memory.note_round(now, None, 12.5)
@@ -73,7 +73,7 @@ def test_status_tells_each_node_and_the_pools(world: World) -> None:
 
 def test_a_person_reads_a_table_and_what_failed(world: World) -> None:
     memory = Memory(world.database())
-    memory.ask(NODE, "drain")
+    memory.ask(NODE, WishFor.DRAIN)
     memory.keep_records({POOL: PoolRecord(failures=2, failed_at=world.now)})
     head, row, failed, last = run("status").stdout.splitlines()
 

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from gridbridge.model.elastic.machines import Machine, MachineState
+from gridbridge.model.elastic.owned import WishFor
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.model.elastic.sections import Pool
 from gridbridge.services.elastic.memory import Memory
@@ -256,7 +257,7 @@ def test_a_node_that_dies_while_draining_is_taken_out(world: World) -> None:
     world.cell.waits = [HOUR]
     world.minutes(5)
     ((name, host),) = world.cell.hosts.items()
-    Memory(world.database()).ask(name, "drain")
+    Memory(world.database()).ask(name, WishFor.DRAIN)
     world.minutes(2)
     draining, is_open = world.nodes(), host.is_open
     world.cloud.made.clear()
@@ -385,7 +386,7 @@ def test_a_host_that_is_closed_when_the_state_file_is_lost_is_opened_again(
     world.minutes(3 if lost_at == "joining" else 5)
     ((name, host),) = world.cell.hosts.items()
     if lost_at == "draining":
-        Memory(world.database()).ask(name, "drain")
+        Memory(world.database()).ask(name, WishFor.DRAIN)
         world.cell.slips_in = True
         world.minutes(1)
     before, was_open = world.nodes(), host.is_open

@@ -10,6 +10,7 @@ import pytest
 
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import WishFor
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.services.elastic import nodes
 from gridbridge.services.elastic.memory import Memory
@@ -31,7 +32,7 @@ def place(world: World) -> str:
 
 
 def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
-    nodes.ask("alpha-n10", "keep", place(world))
+    nodes.ask("alpha-n10", WishFor.KEEP, place(world))
     told = nodes.overview(world.now, place(world))
 
     assert [("alpha-n10", "ready")] == [(one.name, one.state.value) for one in told.nodes]
@@ -39,7 +40,7 @@ def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
 
 
 def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
-    nodes.ask("alpha-n10.cluster", "drain", place(world))
+    nodes.ask("alpha-n10.cluster", WishFor.DRAIN, place(world))
     world.minutes(3)
     meanwhile = world.nodes(), world.running(), world.cell.hosts["alpha-n10"].is_open
     world.minutes(40)
@@ -54,10 +55,10 @@ def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
 
 
 def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:
-    nodes.ask("alpha-n10", "keep", place(world))
+    nodes.ask("alpha-n10", WishFor.KEEP, place(world))
     world.minutes(60)
     kept = world.nodes()
-    nodes.ask("alpha-n10", "free", place(world))
+    nodes.ask("alpha-n10", WishFor.FREE, place(world))
     world.minutes(10)
 
     assert ({"alpha-n10": "ready"}, {}) == (kept, world.nodes())
@@ -69,7 +70,7 @@ def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_
     """It has been idle for long enough just then."""
     world.minutes(27)
     ready = world.nodes()
-    nodes.ask("alpha-n10", "keep", place(world))
+    nodes.ask("alpha-n10", WishFor.KEEP, place(world))
     world.minutes(1)
 
     assert {"alpha-n10": "ready"} == ready == world.nodes()
@@ -78,7 +79,7 @@ def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_
 
 def test_starcluster_gives_no_kept_node_back(world: World) -> None:
     world.limits |= {"policy": Rules.STARCLUSTER, "kill_after_min": 0, "stabilization_s": 0}
-    nodes.ask("alpha-n10", "keep", place(world))
+    nodes.ask("alpha-n10", WishFor.KEEP, place(world))
     world.minutes(60)
 
     plan = world.round()
@@ -91,7 +92,7 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
     world = World(tmp_path, Trouble())
     world.cell.waits = [timedelta(minutes=30)]
     world.minutes(1)
-    nodes.ask("alpha-n10", "drain", place(world))
+    nodes.ask("alpha-n10", WishFor.DRAIN, place(world))
     world.minutes(2)
     first = world.nodes()
     world.minutes(3)
@@ -103,10 +104,10 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
 
 def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
     """The round has read `drain`, and closes the node; then somebody says `keep`."""
-    nodes.ask("alpha-n10", "drain", place(world))
+    nodes.ask("alpha-n10", WishFor.DRAIN, place(world))
     memory = Memory(world.database())
     read = memory.asked()
-    nodes.ask("alpha-n10", "keep", place(world))
+    nodes.ask("alpha-n10", WishFor.KEEP, place(world))
     memory.forget_asked(read)
     world.minutes(2)
 
@@ -114,9 +115,9 @@ def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
 
 
 def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
-    nodes.ask("alpha-n10", "drain", place(world))
+    nodes.ask("alpha-n10", WishFor.DRAIN, place(world))
     world.minutes(2)
-    nodes.ask("alpha-n10", "free", place(world))
+    nodes.ask("alpha-n10", WishFor.FREE, place(world))
     world.minutes(2)
 
     assert {"alpha-n10": "ready"} == world.nodes()
@@ -124,17 +125,17 @@ def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
 
 
 def test_a_drained_node_that_is_to_be_kept_is_opened_again(world: World) -> None:
-    nodes.ask("alpha-n10", "drain", place(world))
+    nodes.ask("alpha-n10", WishFor.DRAIN, place(world))
     world.minutes(2)
-    nodes.ask("alpha-n10", "keep", place(world))
+    nodes.ask("alpha-n10", WishFor.KEEP, place(world))
     world.minutes(2)
 
     assert {"alpha-n10": "ready"} == world.nodes()
     assert world.cell.hosts["alpha-n10"].is_open
 
 
-@pytest.mark.parametrize("wish", ["drain", "keep"])
-def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(world: World, wish: str) -> None:
+@pytest.mark.parametrize("wish", [WishFor.DRAIN, WishFor.KEEP])
+def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(world: World, wish: WishFor) -> None:
     kept = Memory(world.database()).nodes
     (one,) = kept.all()
     kept.replace([replace(one, state=NodeState.REMOVING)])
@@ -145,7 +146,7 @@ def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(world: World, wish: s
 
 def test_a_host_that_is_no_node_is_refused(world: World) -> None:
     with pytest.raises(StateError, match=r"^alpha-n9: no node of the balancer's"):
-        nodes.ask("alpha-n9", "drain", place(world))
+        nodes.ask("alpha-n9", WishFor.DRAIN, place(world))
 
 
 def test_before_the_first_round_nothing_is_known(tmp_path: Path) -> None:
