@@ -20,6 +20,7 @@ OF_ONE = "-f, -e, -J, --failed"
 OF_CAMPAIGN = ("is_full", "is_events", "is_jdl", "is_failed", "picture")
 OF_TASK = ("is_there", "is_output", "is_error")
 NO_TABLE = ("is_events", "is_jdl", "picture")
+Look = Callable[[], list[ShownCampaign]]
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -57,25 +58,20 @@ NO_TABLE = ("is_events", "is_jdl", "picture")
 @click.pass_context
 def gridstat(
     context: click.Context,
+    /,
     number: int | None,
     campaign: int | None,
     user: str | None,
     is_headless: bool,
     is_json: bool,
     is_csv: bool,
-    is_full: bool,
-    offset: int | None,
-    is_events: bool,
     range_: str | None,
     job: str | None,
     is_there: bool,
     is_output: bool,
     is_error: bool,
-    is_jdl: bool,
-    is_failed: bool,
-    is_watch: bool,
-    picture: str | None,
     folder: str,
+    **_: object,  # what _show and _problem read
 ) -> int:
     """Show campaigns: every one, or the one of that id.
 
@@ -107,27 +103,32 @@ def gridstat(
     campaigns.require_published(folder)
     try:
         if job is not None:
-            streams = (is_there, is_output, is_error)
-            return showing.job(*typed_task(job), view, *streams)
-        found = look()
-        if chosen is not None and not found:
-            raise Unknown(f"no campaign {chosen}")
-        if range_ and range_.isdigit() and not found:
-            raise Unknown(f"no campaign {range_}")
-        acts: tuple[tuple[object, Callable[[], None]], ...] = (
-            (is_watch, lambda: watching.watch(look)),
-            (picture, lambda: showing.picture(found[0], str(picture), view)),
-            (is_jdl, lambda: output.as_json(campaign_tasks.jdl(found[0].number))),
-            (is_failed, lambda: showing.failed(found[0], view)),
-            (is_full, lambda: showing.full(found[0], offset or 0, view)),
-            (is_events, lambda: showing.events(found[0], view)),
-            (True, lambda: showing.listed(found, view, is_summary=range_ is not None)),
-        )
-        next(act for is_wanted, act in acts if is_wanted)()
+            return showing.job(*typed_task(job), view, is_there, is_output, is_error)
+        _show(context.params, look, chosen, view)
     except (NotTheirs, NothingEnded, Unknown) as error:
         output.complain(f"gridstat: {error}")
         return REFUSED
     return 0
+
+
+def _show(asked: Mapping[str, Any], look: Look, chosen: int | None, view: View) -> None:
+    """Show what is asked about the campaigns that a look finds; Unknown where one is not there."""
+    found, range_ = look(), asked["range_"]
+    if chosen is not None and not found:
+        raise Unknown(f"no campaign {chosen}")
+    if range_ and range_.isdigit() and not found:
+        raise Unknown(f"no campaign {range_}")
+    picture, offset = asked["picture"], asked["offset"]
+    acts: tuple[tuple[object, Callable[[], None]], ...] = (
+        (asked["is_watch"], lambda: watching.watch(look)),
+        (picture, lambda: showing.picture(found[0], picture, view)),
+        (asked["is_jdl"], lambda: output.as_json(campaign_tasks.jdl(found[0].number))),
+        (asked["is_failed"], lambda: showing.failed(found[0], view)),
+        (asked["is_full"], lambda: showing.full(found[0], offset or 0, view)),
+        (asked["is_events"], lambda: showing.events(found[0], view)),
+        (True, lambda: showing.listed(found, view, is_summary=range_ is not None)),
+    )
+    next(act for is_wanted, act in acts if is_wanted)()
 
 
 def _problem(asked: Mapping[str, Any]) -> str:
