@@ -184,13 +184,18 @@ def gridsub(
                 return _add(typed, added_to, added_file, added_text, options)
             if (added_file, added_text) != (None, None):
                 raise click.UsageError(adding.USAGE)
-            if (again := typed.retry()) and (there := relay.host(CAMPAIGNS)):
-                return _gone_on(there, again, options, None)
-            return _brought(_sent_here() if is_ready else typed.read(), options)
+            return _submit(typed, options, is_ready=is_ready)
     except (ConfigError, NotTheirs, Refused) as error:
         return _refused(error)
     except (Unanswered, Unreachable) as error:
         return runner_reply.ended("gridsub", error)
+
+
+def _submit(typed: Typed, options: list[str], *, is_ready: bool) -> int:
+    """Bring the campaign that is typed, or that a login node has read and sent here."""
+    if (again := typed.retry()) and (there := relay.host(CAMPAIGNS)):
+        return _gone_on(there, again, options, None)
+    return _brought(_sent_here() if is_ready else typed.read(), options)
 
 
 def _brought(said: Said, options: list[str]) -> int:
