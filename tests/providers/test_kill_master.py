@@ -30,14 +30,14 @@ def rounds(world: World, provider: LibcloudProvider, *, kills: bool) -> list[str
         provider.create(name, {MASTER_TAG: tag})
     for node in provider.driver.list_nodes():
         node.created_at = world.now - timedelta(minutes=MINUTES)
-    order = world.order()
-    order = replace(order, kills_master=kills, rules=replace(order.rules, kill_master=kills))
+    site = world.site()
+    site = replace(site, kills_master=kills, rules=replace(site.rules, kill_master=kills))
     made = {POOL: provider}
-    acts = replace(world.acts(order), providers=made)
+    acts = replace(world.acts(site), providers=made)
     for _ in range(3):
         memory = Memory(world.database())
         clock = Clock(lambda: world.now.timestamp(), lambda: world.now.timestamp())
-        once(Balancer(order, memory, clock, world.look, made, acts), world.told.append)
+        once(Balancer(site, memory, clock, world.look, made, acts), world.told.append)
     return sorted(one.name for one in provider.machines())
 
 
