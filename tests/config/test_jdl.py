@@ -176,6 +176,13 @@ def test_a_parameter_file_is_a_line_a_task(tmp_path: Path) -> None:
     assert said.parameters == ("a 1", "a#2 2", "b")
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_task(tmp_path: Path) -> None:
+    (tmp_path / "lines").write_bytes(b"\xef\xbb\xbfa 1\r\nb\r\n")
+    text = '{"name": "n", "param_file": "lines", "clusters": {"beta": {"exec_file": "x"}}}'
+
+    assert jdl.load("n.json", text, folder=str(tmp_path)).parameters == ("a 1", "b")
+
+
 def test_every_mistake_is_told_with_its_line_and_key(tmp_path: Path) -> None:
     """Nobody has to come back for the next mistake."""
     (tmp_path / "lines").write_bytes(b"good\n\xff\n" + b"x" * 70000)

@@ -81,7 +81,7 @@ def _usage(one: ShownGridCluster) -> dict[str, object]:
     return {
         "max_resources": one.slots,
         "used_resources": one.used,
-        "used_by_cigri": one.running,
+        "used_by_cigri": one.used_by_campaigns,
         "unavailable_resources": None if away is None else max(0, away),
     }
 
@@ -92,10 +92,12 @@ def _bar(one: ShownGridCluster) -> str:
         return ""
     used = min(one.used or 0, one.slots)
     free = min(one.free or 0, one.slots - used)
-    ours = min(one.running, used)
-    away = max(0, one.slots - used - free)
-    parts = ((USED, used - ours), (OURS, ours), (FREE, free), (AWAY, away))
-    return "".join(mark * round(BAR * slots / one.slots) for mark, slots in parts)
+    ours = min(one.used_by_campaigns, used)
+    bar, slots = "", 0
+    for mark, some in ((USED, used - ours), (OURS, ours), (FREE, free)):
+        slots += some
+        bar = bar.ljust(round(BAR * slots / one.slots), mark)
+    return bar.ljust(BAR, AWAY)
 
 
 def _list(values: dict[str, object]) -> None:

@@ -91,7 +91,7 @@ def _numbers(words: list[str]) -> tuple[int, ...]:
         raise click.UsageError(f"{tasks[0]} is a task: griddel -j {tasks[0]}")
     if not words or not all(word.isascii() and word.isdigit() for word in words):
         raise click.UsageError("name campaigns by their ids, as gridstat shows them: griddel 12 13")
-    return tuple(dict.fromkeys(map(int, words)))
+    return tuple(dict.fromkeys(map(campaign_tasks.number_of, words)))
 
 
 def _is_task(word: str) -> bool:

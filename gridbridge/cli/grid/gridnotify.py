@@ -94,7 +94,7 @@ def _change(way: Way, identity: str, severity: str | None, is_end: bool, is_verb
         campaign_notices.require(way, identity)
     except ParseError as error:
         raise click.UsageError(f"{TYPED[way]} {error}") from error
-    if not is_end and severity not in [each.value for each in Severity]:
+    if (severity or not is_end) and severity not in [each.value for each in Severity]:
         raise click.UsageError(WHICH)
     verb = Verb.UNSUBSCRIBE if is_end else Verb.SUBSCRIBE
     answer = campaign_notices.change(verb, way, identity, Severity(severity or Severity.LOW))

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from codecs import BOM_UTF8
 from dataclasses import dataclass
 
 import click
@@ -125,7 +126,7 @@ def _weigh_options(file: str, words: tuple[str, ...]) -> None:
 def text_of(path: str) -> str:
     """Return the text of a JDL or script; a usage error where there is none."""
     try:
-        data = _bytes_of(path)
+        data = _bytes_of(path).removeprefix(BOM_UTF8)
         text = data.decode()
     except OSError as error:
         raise click.UsageError(f"{path}: {error.strerror}") from error

@@ -5,6 +5,7 @@ All that is wrong with its lines is noted, each by its number; a device may have
 
 import os
 import stat
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count as counting
@@ -52,14 +53,14 @@ class TaskFile:
     def numbered(self) -> Iterator[tuple[int, str]]:
         """Give its lines that are not blank, with their numbers.
 
-        A line that is no UTF-8 or too long is wrong: nothing of these is kept, for all of a large
-        file may be so.
+        A byte-order mark before the first is no part of it. A line that is no UTF-8 or too long is
+        wrong: nothing of these is kept, for all of a large file may be so.
         """
         is_absolute = self.path[:1] == "/"
         try:
             with open(self.path if is_absolute else f"{self.folder}/{self.path}", "rb") as file:
                 for number, line in self._bounded(file):
-                    stripped = line.strip()
+                    stripped = (line.removeprefix(BOM_UTF8) if number == 1 else line).strip()
                     if stripped and (text := self._text_of(number, stripped)):
                         yield number, text
         except OSError as error:

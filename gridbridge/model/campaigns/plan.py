@@ -75,6 +75,10 @@ class There:
         """How many wait that could start."""
         return self.waiting - self.held
 
+    def used(self, wished: int) -> float:
+        """Return how many slots those that run hold: each `wished`, where it is not known."""
+        return (self.listed - self.waiting) * (self.slots or wished)
+
     @property
     def is_stuck(self) -> bool:
         """Whether tasks wait here that could start, and slots are kept for none of them."""

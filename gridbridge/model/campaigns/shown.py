@@ -75,6 +75,7 @@ class ShownGridCluster:
     free_for_normal: int | None = None  # for ordinary ones, for which best-effort ones make way
     waiting: int = 0  # tasks of campaigns
     running: int = 0  # the same
+    used_by_campaigns: int = 0  # slots of those that run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

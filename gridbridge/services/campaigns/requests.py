@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, islice
 
 from gridbridge.apply.campaigns import arrays
 from gridbridge.decisions.campaigns.ending.portions import PORTION
@@ -205,8 +205,13 @@ class Requests:
         return Answer.DONE
 
     def purge_ended(self, before: datetime, most: int) -> None:
-        """Purge so many of the campaigns that ended before a time, the oldest first."""
-        for number in self._campaigns.ended_before(before)[:most]:
+        """Purge so many of the campaigns that ended before a time, the oldest first.
+
+        Those of which something may live still take nobody's place.
+        """
+        ended = self._campaigns.ended_before(before)
+        over = (number for number in ended if not self._campaigns.is_unfinished(number))
+        for number in islice(over, most):
             if found := self._campaigns.find(number):
                 self._purge(found)
                 runner.is_over()

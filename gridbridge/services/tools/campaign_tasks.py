@@ -12,8 +12,10 @@ from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.services.encoding import decode
 from gridbridge.services.tools import campaigns
 from gridbridge.state import campaign_files, tasks_shown
-from gridbridge.state.campaign_files import NotTheirs
+from gridbridge.state.campaign_files import HIGHEST, NotTheirs
 from gridbridge.state.tasks_shown import A_FILE
+
+MOST_DIGITS = 1000  # that are read as a number
 
 
 def find(number: int, folder: str = PUBLISHED) -> ShownCampaign | None:
@@ -71,7 +73,12 @@ def read_job(text: str) -> tuple[int, int]:
     campaign, dot, number = text.partition(".")
     if not dot or not all(each.isascii() and each.isdigit() for each in (campaign, number)):
         raise ValueError(f"{text!r:.40} is not CAMPAIGN.TASK, as 12.0")
-    return int(campaign), int(number)
+    return number_of(campaign), number_of(number)
+
+
+def number_of(digits: str) -> int:
+    """Return a number that was typed; one of very many digits is one that nothing has."""
+    return int(digits) if len(digits) <= MOST_DIGITS else HIGHEST + 1
 
 
 def _never_sent(one: ShownCampaign, number: int) -> ShownTask:

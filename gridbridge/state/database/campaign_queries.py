@@ -134,7 +134,7 @@ IS_DONE = select(DONE.c.campaign).where(
 ENDED_BEFORE = (
     select(CAMPAIGNS.c.number)
     .where(CAMPAIGNS.c.ended_at < bindparam("moment"), CAMPAIGNS.c.state != CampaignState.PURGED)
-    .order_by(CAMPAIGNS.c.number)
+    .order_by(CAMPAIGNS.c.ended_at, CAMPAIGNS.c.number)
 )
 LAST_NUMBER = select(func.max(CAMPAIGNS.c.number).label("number"))
 LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(

@@ -264,7 +264,10 @@ class Campaigns:
         )
 
     def ended_before(self, moment: datetime) -> tuple[int, ...]:
-        """Return the campaigns that ended, or were cancelled, before a time, and are not purged."""
+        """Return the campaigns that ended, or were cancelled, before a time, the oldest end first.
+
+        Those that are purged are not among them.
+        """
         return tuple(
             row["number"] for row in self._database.rows(queries.ENDED_BEFORE, moment=moment)
         )

@@ -331,7 +331,9 @@ def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
     ("options", "told"),
     [
         (["9" * 30], f"campaign {'9' * 30}: there is none of that id"),
+        (["9" * 5000], "campaign 1000000000: there is none of that id"),
         (["-j", f"1.{'9' * 30}"], "campaign 1: it has no such task"),
+        (["-j", f"1.{'9' * 5000}"], "campaign 1: it has no such task"),
     ],
 )
 def test_a_number_beyond_all_is_told_at_once(options: list[str], told: str) -> None:

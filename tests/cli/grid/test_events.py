@@ -56,7 +56,16 @@ DOWN = Event(
 )
 OVER = replace(REFUSED, number=6, cluster="beta", closed_at=NOON)
 GRID = (
-    ShownGridCluster(name="beta", kind="gridengine", slots=8, used=4, free=2, running=2, waiting=1),
+    ShownGridCluster(
+        name="beta",
+        kind="gridengine",
+        slots=8,
+        used=4,
+        free=2,
+        running=1,
+        waiting=1,
+        used_by_campaigns=2,
+    ),
     ShownGridCluster(name="gamma", kind="oar"),
 )
 
@@ -344,7 +353,7 @@ def test_a_cluster_that_no_campaign_needs_is_not_asked(published: str) -> None:
 
 def test_a_bar_is_never_longer_than_its_cluster(published: str) -> None:
     """Slots of best-effort tasks are used, and free for ordinary ones."""
-    full = replace(GRID[0], used=8, running=8, free=0, free_for_normal=8)
+    full = replace(GRID[0], used=8, used_by_campaigns=8, free=0, free_for_normal=8)
     campaigns_shown.put(ShownGrid(at=NOON, clusters=(full,)), published)
 
     assert run(gridclusters, published, "-b").output.splitlines() == [
@@ -353,6 +362,15 @@ def test_a_bar_is_never_longer_than_its_cluster(published: str) -> None:
     ]
     campaigns_shown.put(ShownGrid(at=NOON, clusters=(replace(full, free=8),)), published)
     assert run(gridclusters, published, "-b").output.splitlines()[1] == "o" * 80
+
+
+@pytest.mark.parametrize("slots", [1, 3, 7, 80, 81, 999])
+def test_a_bar_is_80_columns_wide(published: str, slots: int) -> None:
+    third = slots // 3
+    one = replace(GRID[0], slots=slots, used=2 * third, used_by_campaigns=third, free=third)
+    campaigns_shown.put(ShownGrid(at=NOON, clusters=(one,)), published)
+
+    assert len(run(gridclusters, published, "-b").output.splitlines()[1]) == 80
 
 
 def test_a_site_without_campaigns_shows_no_clusters(tmp_path: Path) -> None:

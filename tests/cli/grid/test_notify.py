@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -103,6 +104,12 @@ def test_what_is_not_done_is_told(service: Service, answer: Answer | None, statu
     done = CliRunner().invoke(gridnotify, ["-u", "-m", "a@b"], standalone_mode=False)
 
     assert done.return_value == status
+
+
+def test_a_severity_that_is_none_is_a_mistake_of_typing_in_any_case() -> None:
+    for options in (["-m", "a@b", "-s", "bogus"], ["-u", "-m", "a@b", "-s", "bogus"]):
+        with pytest.raises(click.UsageError, match="low, medium or high"):
+            CliRunner().invoke(gridnotify, options, standalone_mode=False, catch_exceptions=False)
 
 
 def test_subscriptions_are_listed_as_cigri_does(service: Service) -> None:

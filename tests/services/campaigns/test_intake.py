@@ -287,6 +287,23 @@ def test_a_campaign_that_ended_a_year_ago_is_purged(
     assert site.ask(Verb.PAUSE, 3) is (Answer.CANCELLED if not kept_d else Answer.UNKNOWN)
 
 
+def test_what_is_not_over_takes_nobodys_place_when_campaigns_are_purged(site: Site) -> None:
+    """The oldest end is purged first."""
+    for _ in range(3):
+        site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    assert site.campaigns.intend(1, "beta", 1, datetime.now(UTC))
+    for number, days in ((1, 303), (2, 301), (3, 302)):
+        ended_at = datetime.now(UTC) - timedelta(days=days)
+        site.campaigns.is_now(number, CampaignState.CANCELLED, ended_at)
+
+    requests = Requests(site.database, Clock(), str(site.brought), str(site.published))
+    requests.purge_ended(datetime.now(UTC), 1)
+
+    states = {one.number: one.state for one in site.campaigns.all()}
+    assert [number for number, state in states.items() if state is CampaignState.PURGED] == [3]
+
+
 @pytest.mark.parametrize(
     ("code", "is_deleted", "is_open"),
     [

@@ -20,14 +20,18 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.events import Code, Kind, Record
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import Plan, Room, Seen
+from gridbridge.model.campaigns.plan import Plan, Room, Seen, There
 from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.campaigns.request import Asked, Verb
-from gridbridge.model.campaigns.shown import ShownCampaigns
+from gridbridge.model.campaigns.shown import ShownCampaigns, ShownGrid
 from gridbridge.model.campaigns.task import ShownTask
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.services.campaigns.publication import Publication
 from gridbridge.services.campaigns.requests import Requests
+from gridbridge.services.campaigns.showing import Showing
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaigns_shown, tasks_shown
 from gridbridge.state.database import Database, campaign_tables, campaigns
@@ -211,6 +215,24 @@ def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
     shown = campaigns_shown.read(ShownCycle, site.folder)
     assert shown
     assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
+
+
+def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
+    """Where a cluster does not tell how many slots each has, so many as were asked for."""
+    (one,) = site.campaigns.all()
+    known = There(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
+    untold = There(campaign=one.number, cluster="beta", waiting=0, listed=3)
+    seen = Seen(
+        campaigns=(one,), waiting={}, arrays=(), room={}, max_tasks=1, there=(known, untold)
+    )
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
+
+    Showing(policy, site.database, Clock(), site.folder).show_clusters(seen)
+
+    shown = campaigns_shown.read(ShownGrid, site.folder)
+    assert shown
+    (beta,) = (cluster for cluster in shown.clusters if cluster.name == "beta")
+    assert (beta.running, beta.used_by_campaigns) == (7, 13)
 
 
 def test_no_parameter_is_shown(site: Site) -> None:

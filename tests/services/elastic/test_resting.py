@@ -8,6 +8,7 @@ import pytest
 
 from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import WishFor
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.model.elastic.sections import Restriction
 from gridbridge.model.elastic.standby import STANDBY_AUTO
@@ -125,7 +126,7 @@ def test_a_host_that_an_administrator_drains_rests_until_a_person_wakes_it(world
     world.squeeze = {"target_reserve": 100}
     world.cell.waits = [timedelta(minutes=5)] * 8
     world.minutes(1)
-    Memory(world.database()).ask("alpha-n3", "drain")
+    Memory(world.database()).ask("alpha-n3", WishFor.DRAIN)
     world.minutes(3)
     before = asleep(world)
     world.minutes(6)
@@ -155,7 +156,7 @@ def test_a_host_that_is_to_work_on_has_its_best_effort_tasks_go_on(world: World)
         world.minutes(0 if suspended(world) else 1)
     draining = suspended(world)
     for name in draining:
-        Memory(world.database()).ask(name, "keep")
+        Memory(world.database()).ask(name, WishFor.KEEP)
     world.cell.hosts[draining[0]].best_effort = 2
     world.round()
 
@@ -387,7 +388,7 @@ def test_a_drained_host_that_can_not_be_switched_off_stays_closed(world: World) 
     world.squeeze = {"target_reserve": 100}
     world.switches.broken = {"alpha-n3"}
     world.minutes(1)
-    Memory(world.database()).ask("alpha-n3", "drain")
+    Memory(world.database()).ask("alpha-n3", WishFor.DRAIN)
     world.minutes(20)
 
     assert world.nodes()["alpha-n3"] == NodeState.DRAINING.value
