@@ -50,34 +50,42 @@ class Limits:
         }
 
     def take(self, need: Need, tasks: int) -> tuple[int, Refused | None]:
-        """Return how many of the tasks they are enough for, and what keeps the others waiting."""
-        for name, each in need.amounts:
-            amount = each * need.pieces
-            if name in self._licences and amount > 0:
-                has = self._licences[name]
-                fit = min(tasks, int(has / amount + 1e-9))
-                if fit < tasks:
-                    self._licences[name] -= fit * amount
-                    return fit, Refused(
-                        cause=Refusal.LICENCE, name=name, wanted=f"{amount:g}", has=f"{has:g}"
-                    )
-                self._licences[name] -= tasks * amount
-        return self._environment(need, tasks)
+        """Return how many of the tasks they are enough for, and what keeps the others waiting.
+
+        Only those take of them. A job that does not ask for a licence takes what is usual of it.
+        """
+        asked = dict(need.usual) | dict(need.amounts)
+        licences = {
+            name: each * need.pieces
+            for name, each in asked.items()
+            if name in self._licences and each > 0
+        }
+        fit, told = tasks, None
+        for name, amount in licences.items():
+            has = self._licences[name]
+            if (some := int(has / amount + 1e-9)) < fit:
+                fit, told = some, _short(Refusal.LICENCE, name, f"{amount:g}", f"{has:g}")
+        fit, full = self._environment(need, fit)
+        for name, amount in licences.items():
+            self._licences[name] -= fit * amount
+        return fit, full or told
 
     def _environment(self, need: Need, tasks: int) -> tuple[int, Refused | None]:
-        known = sorted(need.environments)
-        if not known or any(name not in self._slots for name in known):
+        """Fill environments, those with the most slots first; each task is in one of them."""
+        if not need.environments or any(name not in self._slots for name in need.environments):
             return tasks, None
-        each = need.slots * need.pieces
-        name = max(known, key=lambda one: self._slots[one])
-        has = self._slots[name]
-        fit = min(tasks, has // each)
-        self._slots[name] -= fit * each
-        if fit == tasks:
-            return fit, None
-        return fit, Refused(
-            cause=Refusal.ENVIRONMENT_FULL, name=name, wanted=str(each), has=str(has)
-        )
+        each, left = need.slots * need.pieces, tasks
+        known = sorted(need.environments, key=lambda name: (-self._slots[name], name))
+        full = _short(Refusal.ENVIRONMENT_FULL, known[0], str(each), str(self._slots[known[0]]))
+        for name in known:
+            some = min(left, self._slots[name] // each)
+            self._slots[name] -= some * each
+            left -= some
+        return tasks - left, full if left else None
+
+
+def _short(cause: Refusal, name: str, wanted: str, has: str) -> Refused:
+    return Refused(cause=cause, name=name, wanted=wanted, has=has)
 
 
 def claims(
