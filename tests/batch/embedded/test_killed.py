@@ -16,6 +16,7 @@ from tests.batch.embedded.site import PROGRAM, Site
 from tests.contract.waiting import stays, until
 
 pytestmark = pytest.mark.killing
+SMALL = 7  # function calls between two kills, of which one is sure to be anywhere in particular
 TICKING = "while :; do echo . >>ticks; sleep 0.05; done\n"
 
 
@@ -29,7 +30,10 @@ def site(tmp_path: Path) -> Iterator[Site]:
 def test_a_keeper_that_is_killed_anywhere_loses_no_job_and_runs_none_twice(
     site: Site, step: int
 ) -> None:
-    """What it had not begun another keeper runs; of what it had begun nobody tells an end."""
+    """What it had not begun another keeper runs; of what it had begun nobody tells an end.
+
+    With large steps none of the kills may be where a job has begun.
+    """
     ends = []
     for after in count(1, step):
         site.rest()
@@ -42,7 +46,8 @@ def test_a_keeper_that_is_killed_anywhere_loses_no_job_and_runs_none_twice(
         if not is_killed:
             break
 
-    assert {(0, None, ""), (None, None, LOST)} == set(ends)
+    ran, lost = (0, None, ""), (None, None, LOST)
+    assert {ran, lost} - ({lost} if step > SMALL else set()) <= set(ends) <= {ran, lost}
 
 
 @pytest.mark.parametrize("verb", ["hold", "release", "suspend", "resume", "delete"])
