@@ -16,7 +16,7 @@ from tests.batch.embedded.site import PROGRAM, Site
 from tests.contract.waiting import stays, until
 
 pytestmark = pytest.mark.killing
-SMALL = 7  # function calls between two kills, of which one is sure to be anywhere in particular
+SMALL = 7  # function calls between two kills: each part of a program meets one
 TICKING = "while :; do echo . >>ticks; sleep 0.05; done\n"
 
 
