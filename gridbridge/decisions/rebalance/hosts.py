@@ -126,9 +126,7 @@ def _push_off(draft: Draft, host: Host) -> None:
     for task in _movable(draft, host.name):
         if draft.is_over or not _has_to_give(board, host):
             return
-        _to_first(
-            draft, task, host, sorted(targets, key=lambda one: (-board.offered(one), one.name))
-        )
+        _to_first(draft, task, host, _emptiest(board, targets))
 
 
 def _has_to_give(board: Board, host: Host) -> bool:

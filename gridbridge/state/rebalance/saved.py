@@ -173,7 +173,7 @@ class _Reading:
 
     def _times(self, table: Row, key: str) -> Mapping[str, datetime]:
         at = f"recent.{key}"
-        row = self._table(table.get(key, {}), at, None)
+        row = self._table(_given(table, key), at, None)
         found = {name: self._as(row, at, name, _time, A_TIME, None) for name in row}
         return {name: time for name, time in found.items() if time}
 

@@ -137,7 +137,9 @@ def test_a_wrong_rule_is_told(tmp_path: Path, policy: object, words: str) -> Non
 def test_null_is_what_is_usual(tmp_path: Path) -> None:
     usual = offline.plan(told(tmp_path), "host", "alpha")
 
-    assert usual == offline.plan(told(tmp_path, policy=None, recent=None), "host", "alpha")
+    for recent in (None, {"hosts": None, "replicated": None, "jobs": None}):
+        path = told(tmp_path, policy=None, recent=recent)
+        assert usual == offline.plan(path, "host", "alpha")
 
 
 def test_many_mistakes_are_counted(tmp_path: Path) -> None:
