@@ -97,8 +97,7 @@ test-long-stages: $(VENV)/ready
 	@if [ "$$(id -u)" -eq 0 ]; then $(MAKE) --no-print-directory test-long-as-root; else \
 	echo "left out, for they need root: the tests marked lab"; fi
 
-test-long-as-root:
-	@$(MAKE) --no-print-directory labs
+test-long-as-root: labs
 	$(call stage,lab-long) -m 'lab and long' $(IN_LABS) $(OF_LABS)
 
 bench: lab ## what a transfer and a campaign cost, in the lab; fails when a target of docs/figures.md is missed

@@ -175,9 +175,8 @@ def _used_s(seen: Seen) -> dict[str, float]:
     for there in seen.there:
         if there.campaign in campaigns:
             one = campaigns[there.campaign]
-            wish, name = one.jdl.clusters.get(there.cluster), claimant(one, seen.sharing)
-            slots = there.listed * (wish.slots if wish else 1)
-            used_s[name] = used_s.get(name, 0.0) + slots * HORIZON_S
+            slots, name = one.jdl.slots_at(there.cluster), claimant(one, seen.sharing)
+            used_s[name] = used_s.get(name, 0.0) + there.listed * slots * HORIZON_S
     return used_s
 
 

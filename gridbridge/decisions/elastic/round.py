@@ -131,7 +131,7 @@ def wished_for(node: Owned, world: World, asked: Asked) -> Owned:
     if node.name in asked.drained and node.state is NodeState.STANDBY:
         is_own = node.pool in world.switched
         state = NodeState.STANDBY if is_own else NodeState.REMOVING
-        return replace(node, state=state, since=world.now, cause=Cause.DRAINED, is_kept=False)
+        return replace(node.entering(state, world.now, Cause.DRAINED), is_kept=False)
     return node
 
 
@@ -165,7 +165,7 @@ def taken_up(asked: Asked, after: Iterable[Owned]) -> Asked:
 
 
 def _drained(node: Owned, world: World, cause: Cause) -> Due:
-    draining = replace(node, state=NodeState.DRAINING, since=world.now, cause=cause, is_kept=False)
+    draining = replace(node.entering(NodeState.DRAINING, world.now, cause), is_kept=False)
     act = Act.REST if node.pool in world.switched else Act.REMOVE
     return Due(node=draining, before=node, act=act)
 

@@ -103,11 +103,17 @@ def _why_not(board: Board, host: Host, *, is_lost: bool, is_full: bool) -> str:
 
 def _is_room_elsewhere(board: Board, host: Host) -> bool:
     """Say whether the others could hold what a host holds; an unknown disk may be large."""
-    others = [one for one in board.live(host.kind) if one.name != host.name]
+    others, used, most = _disks(board, host)
     if not host.max_bytes or any(not one.max_bytes for one in others):
         return True
+    return used < most
+
+
+def _disks(board: Board, host: Host) -> tuple[list[Host], int, int]:
+    """Return the other live hosts of its kind, what all of them use with it, and their size."""
+    others = [one for one in board.live(host.kind) if one.name != host.name]
     used = host.used_bytes + sum(one.used_bytes for one in others)
-    return used < sum(one.max_bytes for one in others)
+    return others, used, sum(one.max_bytes for one in others)
 
 
 def _down_with_copies(board: Board, host: Host) -> str:
@@ -122,11 +128,9 @@ def _down_with_copies(board: Board, host: Host) -> str:
 
 def _room(board: Board, host: Host) -> str:
     """Say how full the hosts are with it and without it."""
-    others = [one for one in board.live(host.kind) if one.name != host.name]
-    most = sum(one.max_bytes for one in others)
+    _, used, most = _disks(board, host)
     if not most or not host.max_bytes:
         return "no disk is known"
-    used = host.used_bytes + sum(one.used_bytes for one in others)
     return f"disks {used / (most + host.max_bytes):.0%} full with it, {used / most:.0%} without"
 
 

@@ -76,6 +76,10 @@ class Jdl:
         """Whether a task that runs long may get a copy."""
         return (self.is_idempotent or bool(self.outputs)) and self.type is Type.DEFAULT
 
+    def slots_at(self, cluster: str) -> int:
+        """Return how many slots a task takes at a cluster; 1 where it may not run."""
+        return self.clusters[cluster].slots if cluster in self.clusters else 1
+
 
 def _outline(wish: AtCluster) -> AtCluster:
     return replace(

@@ -43,11 +43,11 @@ class Actions:
         self._tries = CampaignTries(database, campaigns)
         self._copies = CampaignCopies(database, campaigns)
         self._clock = clock
-        self._troubles = Troubles(CampaignEvents(database), clock, failures)
+        self._troubles = troubles = Troubles(CampaignEvents(database), clock, failures)
         self._acts = acts
         self._turns = turns = Turns(campaigns, clock, failures)
-        self._noting = Noting(database, observations, clock)
-        answers = Answers(database, acts, clock, failures, self._noting)
+        self._noting = noting = Noting(database, observations, clock)
+        answers = Answers(database, acts, clock, failures, noting, troubles)
         self._submissions = Submissions(campaigns, acts, clock, answers.settle, most, turns)
         self._ends = Ends(campaigns, acts)
 

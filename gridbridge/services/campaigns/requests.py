@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
-from itertools import groupby, islice
+from itertools import groupby
 
 from gridbridge.apply.campaigns import arrays
 from gridbridge.decisions.campaigns.ending.portions import PORTION
@@ -209,11 +209,12 @@ class Requests:
 
         Those of which something may live still take nobody's place.
         """
-        ended = self._campaigns.ended_before(before)
-        over = (number for number in ended if not self._campaigns.is_unfinished(number))
-        for number in islice(over, most):
+        purged = 0
+        for number in self._campaigns.ended_before(before):
+            if purged == most:
+                return
             if found := self._campaigns.find(number):
-                self._purge(found)
+                purged += self._purge(found) is Answer.DONE
                 runner.is_over()
 
     def _purge(self, found: Campaign, token: str = "") -> Answer:

@@ -54,12 +54,12 @@ class Shares:
         """Add what the tasks used that have ended, and forget what counts no more."""
         kept, self._read = self._usage.all() if self._read is None else self._read, None
         before = {(one.campaign, one.cluster): one for one in map(self._now, kept)}
-        wishes = {one.number: one.jdl.clusters for one in seen.campaigns}
+        jdls = {one.number: one.jdl for one in seen.campaigns}
         changed = []
         for (campaign, cluster), ended in _by_cluster(plan.ended, seen.arrays):
             old = before.get((campaign, cluster)) or self._nothing(campaign, cluster)
-            wish = wishes.get(campaign, {}).get(cluster)
-            changed.append(used(old, ended, wish.slots if wish else 1))
+            slots = jdls[campaign].slots_at(cluster) if campaign in jdls else 1
+            changed.append(used(old, ended, slots))
         self._usage.keep(changed)
         known = before | {(one.campaign, one.cluster): one for one in changed}
         self._usage.forget(one for one in known.values() if one.used_s < FORGOTTEN_S)

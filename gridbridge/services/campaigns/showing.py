@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from gridbridge.model.campaigns.events import Event, ShownEvents
-from gridbridge.model.campaigns.plan import Seen, There
+from gridbridge.model.campaigns.plan import Seen
 from gridbridge.model.campaigns.shown import ShownGrid, ShownGridCluster
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.policy import Policy
@@ -40,10 +40,15 @@ class Showing:
         campaigns_shown.put(grid, self._folder)
 
     def _clusters(self, seen: Seen) -> Iterator[ShownGridCluster]:
+        jdls = {one.number: one.jdl for one in seen.campaigns}
         for name, cluster in sorted(self._policy.clusters.items()):
             room = seen.room.get(name)
             there = [one for one in seen.there if one.cluster == name]
             waiting = sum(one.waiting for one in there)
+            used = (
+                one.used(jdls[one.campaign].slots_at(name) if one.campaign in jdls else 1)
+                for one in there
+            )
             yield ShownGridCluster(
                 name=name,
                 kind=cluster.kind,
@@ -54,12 +59,5 @@ class Showing:
                 free_for_normal=room.free_slots if room else None,
                 waiting=waiting,
                 running=sum(one.listed for one in there) - waiting,
-                used_by_campaigns=round(sum(one.used(_wished(seen, one)) for one in there)),
+                used_by_campaigns=round(sum(used)),
             )
-
-
-def _wished(seen: Seen, there: There) -> int:
-    """Return how many slots a task of a campaign asks for at a cluster."""
-    jdls = (one.jdl for one in seen.campaigns if one.number == there.campaign)
-    wish = next((jdl.clusters.get(there.cluster) for jdl in jdls), None)
-    return wish.slots if wish else 1

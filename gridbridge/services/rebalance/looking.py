@@ -1,9 +1,10 @@
 """What clusters and the state file tell of tasks, for one rebalancing decision."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from functools import partial
 
 from gridbridge.apply.adapters import adapter_of, status_of
 from gridbridge.apply.campaigns.asked import ours_alone
@@ -113,18 +114,11 @@ class Looking:
         for array in arrays:
             if array.cluster not in dead or array.is_of_copies or not array.job_id:
                 continue
-            wish = known[array.campaign].jdl.clusters.get(array.cluster)
+            listed = _of(array, known[array.campaign])
             for one in self._campaigns.pending(array):
                 if not is_step(one.task):
-                    yield Listed(
-                        campaign=array.campaign,
-                        task=one.task,
-                        array=array.number,
-                        place=one.place,
-                        cluster=array.cluster,
-                        slots=wish.slots if wish else 1,
-                        is_waiting=False,
-                        stays=Stays.SILENT,
+                    yield listed(
+                        task=one.task, place=one.place, is_waiting=False, stays=Stays.SILENT
                     )
 
     def _at_home(
@@ -175,19 +169,15 @@ class Looking:
             seen = answers.get(array.cluster)
             if seen is None or array.state is not ArrayState.RELEASED or array.is_of_copies:
                 continue
-            wish = known[array.campaign].jdl.clusters.get(array.cluster)
+            listed = _of(array, known[array.campaign])
             at = {one.place: one.task for one in self._campaigns.pending(array)}
             marked = marks.get((array.campaign, array.number), {})
             moved = dict.fromkeys(place for place, mark in marked.items() if _is_moved(mark))
             for place, row in (moved | dict(_places(array, seen))).items():
                 if place in at and not is_step(at[place]):
-                    yield Listed(
-                        campaign=array.campaign,
+                    yield listed(
                         task=at[place],
-                        array=array.number,
                         place=place,
-                        cluster=array.cluster,
-                        slots=wish.slots if wish else 1,
                         is_waiting=bool(row and self._waits(array, row) and place not in marked),
                         is_running=bool(row and row.state.has_begun),
                         is_moving=_is_moved(marked.get(place)),
@@ -202,6 +192,17 @@ class Looking:
     def _age(self, array: Array) -> timedelta:
         now: datetime = self._clock.now()
         return now - array.intended_at
+
+
+def _of(array: Array, campaign: Campaign) -> Callable[..., Listed]:
+    """Return what tells of a task of an array."""
+    return partial(
+        Listed,
+        campaign=array.campaign,
+        array=array.number,
+        cluster=array.cluster,
+        slots=campaign.jdl.slots_at(array.cluster),
+    )
 
 
 def _places(array: Array, seen: ClusterSnapshot) -> Iterator[tuple[int, JobStatus]]:

@@ -51,6 +51,7 @@ class Answers:
         clock: Clock,
         failures: Failures,
         noting: Noting,
+        troubles: Troubles,
     ) -> None:
         self._database = database
         self._campaigns = Campaigns(database)
@@ -60,7 +61,7 @@ class Answers:
         self._clock = clock
         self._failures = failures
         self._noting = noting
-        self._troubles = Troubles(self._events, clock, failures)
+        self._troubles = troubles
 
     def settle(self, array: Array, sent: Sent) -> None:
         """Note how far an array came; the next cycle does the rest."""
