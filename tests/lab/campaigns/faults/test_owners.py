@@ -169,7 +169,10 @@ def test_each_task_runs_once_when_the_account_is_back(site: Grid, seen: Seen) ->
 
 @pytest.mark.parametrize(
     ("what", "would"),
-    [("too large", "you would have 1 campaign files"), ("too many", "you would have 3 campaign ")],
+    [
+        ("too large", "you would have 1 campaign file of"),
+        ("too many", "you would have 3 campaign "),
+    ],
 )
 def test_a_person_has_so_many_files_at_most(seen: Seen, what: str, would: str) -> None:
     """Or so large ones; gridsub says how many, and what to do."""

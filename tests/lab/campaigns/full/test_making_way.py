@@ -150,12 +150,12 @@ def test_a_licence_is_freed_by_one_task_wherever_it_runs(site: Grid, crowd: Crow
     assert before[0] in running(site, crowd.licences)
     assert "ended" not in site.sh(HOST, NIKITA, timeout_s=120)
     assert "qw" == site.states("beta")[crowd.never]
+    site.sh(HOST, f"griddel -p {crowd.licences}")  # what it sends again would take the host
     site.sh(BETA, f"qdel {job}")
 
 
 def test_a_host_alone_is_had_once_all_of_its_tasks_have_ended(site: Grid, crowd: Crowd) -> None:
     """While a local job runs there nothing ends for it."""
-    site.sh(HOST, f"griddel -p {crowd.licences}")  # what it sends again would take the host
     job = local(site, "-l", "alone=true")
     kept = running(site, crowd.memory)
     told = site.sh(HOST, NIKITA, timeout_s=120)
