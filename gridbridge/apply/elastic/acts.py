@@ -37,6 +37,7 @@ class Acts:
     membership: Membership
     now: Callable[[], datetime]
     tag: Tagging = no_tags  # of hosts that are switched on and off
+    fill_first: bool = False  # nodes are filled one after the other
 
     def do(self, due: Due) -> Owned:
         """Do what is due; return the node as it is then. GridbridgeError when it has to wait."""
@@ -151,6 +152,7 @@ class Acts:
             resources=tuple(sorted(pool.resources.items())),
             hostgroups=tuple(pool.hostgroups.split()),
             queues=tuple(pool.queues.split()),
+            is_filled_last=self.fill_first,
         )
 
 

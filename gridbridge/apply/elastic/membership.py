@@ -58,6 +58,8 @@ class GridEngineMembership:
         usual = tuple(one.queue for one in there if not one.is_best_effort)
         for queue in node.queues or usual:
             hosts.set_slots(self.cell, node.name, queue, node.slots)
+            if node.is_filled_last:
+                hosts.queue_up(self.cell, node.name, queue)
         self.open(node.name)
         return JoinStep.JOINED
 

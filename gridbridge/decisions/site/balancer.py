@@ -18,6 +18,7 @@ from gridbridge.decisions.site.paths import (
     unseen,
     written,
 )
+from gridbridge.decisions.site.setup.scheduling import BY_NUMBER, QUEUE_ORDER, judged
 from gridbridge.model.elastic.sections import Balance, Bootstrap
 from gridbridge.model.places import (
     AS_ROOT,
@@ -59,6 +60,8 @@ def findings(facts: BalancerFacts, policy: Policy) -> Iterator[Finding]:
         yield folder(path, mode, facts.paths.get(path), owner, facts.hidden)
     if facts.cell:
         yield from _cell(facts.cell, facts.host)
+        if policy.balance.fill_first:
+            yield _in_line(facts.cell)
     if facts.cell or facts.has_fixed_nodes:
         found = facts.paths.get(BALANCE_SUDOERS)
         yield sudoers(BALANCE_SUDOERS, SUDOERS_LINE, found, facts.sudoers, facts.hidden)
@@ -119,6 +122,13 @@ def _admitted(
         return Finding(item=item, state=State.OK, found="admitted")
     edit = Edit(verb=Verb.ADMIT, cell=cell.name, kind=kind, name=name)
     return broken(item, "not admitted", "admitted", edit)
+
+
+def _in_line(cell: CellRights) -> Finding:
+    """Judge what the numbers need by which new nodes are filled one after the other."""
+    values = (cell.queue_order, BY_NUMBER)
+    item = f"{cell.name}: queue order"
+    return judged(item, cell.name, QUEUE_ORDER, values, State.BROKEN, undo=False)
 
 
 def _key(facts: BalancerFacts, bootstrap: Bootstrap) -> Iterator[Finding]:

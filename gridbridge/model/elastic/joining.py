@@ -52,6 +52,7 @@ class Joining:
     resources: tuple[tuple[str, str], ...] = ()  # complex_values of the host
     hostgroups: tuple[str, ...] = ("@allhosts",)
     queues: tuple[str, ...] = ()  # cluster queues whose slots are set there; empty: none is
+    is_filled_last: bool = False  # it gets jobs when the hosts before it are full
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

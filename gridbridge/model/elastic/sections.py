@@ -131,6 +131,9 @@ class Balance:
     )
     protected_s: float = setting(3600.0, "how long it is left out then", "s", 0, 604800)
     kill_master: bool = setting(False, "--kill-master may end the master's machine, too")
+    fill_first: bool = setting(
+        False, "a new node gets jobs only when the nodes before it are full, so that nodes empty"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ class CellRights:
     master: str  # the host of its qmaster
     managers: tuple[str, ...]
     admin_hosts: tuple[str, ...]
+    queue_order: str = ""  # queue_sort_method, sched_conf(5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

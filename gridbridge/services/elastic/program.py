@@ -205,6 +205,7 @@ class Reported(Balancer):
             membership=membership_of(policy),
             now=clock.now,
             tag=lambda host, tag, is_wanted: _tag(policy, host, tag, is_wanted=is_wanted),
+            fill_first=wanted.rules.fill_first,
         )
         site = BalancedSite(
             cluster=policy.site.cluster,

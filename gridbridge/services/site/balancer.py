@@ -8,6 +8,7 @@ from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
 from gridbridge.decisions.site import balancer as decisions
 from gridbridge.decisions.site import check
+from gridbridge.decisions.site.setup.scheduling import QUEUE_ORDER
 from gridbridge.errors import CommandFailed, GridbridgeError, NotAdmitted, StateError
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.places import (
@@ -116,6 +117,7 @@ def _cell(policy: Policy) -> CellRights | None:
         master=found.master,
         managers=found.managers,
         admin_hosts=found.admin_hosts,
+        queue_order=found.scheduler.get(QUEUE_ORDER, ""),
     )
 
 

@@ -39,6 +39,14 @@ class Hosts:
         """Note it."""
         self.done.append(f"{queue}@{host} {slots}")
 
+    def queue_up(self, _: object, host: str, queue: str) -> None:
+        """Note it."""
+        self.done.append(f"{queue}@{host} after the others")
+
+    def open_up(self, _: object, host: str) -> None:
+        """Note it."""
+        self.done.append(f"open {host}")
+
     def put_back(self, _: object, host: str, queue: str) -> None:
         """Note it."""
         self.done.append(f"put back {queue}@{host}")
@@ -57,7 +65,8 @@ def site(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> GridEngineMembership:
 
 
 @pytest.mark.parametrize(
-    ("queues", "expected"), [((), ["all.q@n1 4"]), (("long.q",), ["long.q@n1 4"])]
+    ("queues", "expected"),
+    [((), ["all.q@n1 4", "open n1"]), (("long.q",), ["long.q@n1 4", "open n1"])],
 )
 def test_a_new_host_gets_its_slots_in_each_queue(
     monkeypatch: pytest.MonkeyPatch, queues: tuple[str, ...], expected: list[str]
@@ -74,6 +83,16 @@ def test_a_new_host_gets_its_slots_in_each_queue(
     assert hosts.done == expected
 
 
+def test_a_host_that_is_filled_last_has_its_place_before_it_is_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hosts = Hosts(Instance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    node = Joining(name="n1", address="10.0.0.9", slots=4, is_filled_last=True)
+    site(hosts, monkeypatch).join(node)
+
+    assert hosts.done == ["all.q@n1 4", "all.q@n1 after the others", "open n1"]
+
+
 def test_a_new_host_in_no_queue_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """No task would come there: it is as one that never joins, and the log says why."""
     node = Joining(name="n1", address="10.0.0.9", slots=4, hostgroups=("@a", "@b"))
@@ -88,7 +107,7 @@ def test_a_new_host_in_best_effort_queues_alone_is_ready(monkeypatch: pytest.Mon
 
     done = site(hosts, monkeypatch).join(Joining(name="n1", address="10.0.0.9", slots=4))
 
-    assert (done, hosts.done) == (JoinStep.JOINED, [])
+    assert (done, hosts.done) == (JoinStep.JOINED, ["open n1"])
 
 
 def test_of_a_host_that_is_gone_the_jobs_are_named_that_stay_there(

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.batch.gridengine.layout import varying
 from gridbridge.batch.gridengine.membership.hosts import (
     Instance,
     has_reported,
     instances,
+    next_number,
     read_instances,
 )
 from gridbridge.errors import CommandFailed, ParseError
@@ -94,3 +96,20 @@ def test_half_an_answer_tells_nothing() -> None:
         read_instances(half)
     with pytest.raises(ParseError, match="qhost"):
         has_reported(half, "alpha-n1")
+
+
+@pytest.mark.parametrize(
+    ("told", "others", "expected"),
+    [
+        ("0", (), 1),
+        ("0", (100, 0), 1),
+        ("0,[n1=1],[n3=3]", (100,), 2),
+        ("10,[n1=11]", (0, 20), 12),
+        ("0,[n1=1],[n2=2]", (3,), 2),  # the last hosts share one
+        ("0", (1,), None),  # no room before the next queue
+    ],
+)
+def test_a_host_comes_after_those_before_it_and_before_the_next_queue(
+    told: str, others: tuple[int, ...], expected: int | None
+) -> None:
+    assert expected == next_number(varying(told), others)

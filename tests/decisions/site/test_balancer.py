@@ -124,6 +124,21 @@ def test_a_cell_gets_its_manager_and_its_admin_host() -> None:
     } == wrong(facts)
 
 
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [("load", {"alpha: queue order": [balancer.BY_NUMBER]}), ("seqno", {})],
+)
+def test_nodes_are_filled_one_after_the_other_where_the_cell_sorts_by_number(
+    order: str, expected: dict[str, list[str]]
+) -> None:
+    assert RIGHT.cell
+    facts = replace(RIGHT, cell=replace(RIGHT.cell, queue_order=order))
+    rules = replace(POLICY.balance, fill_first=True)
+
+    assert expected == wrong(facts, replace(POLICY, balance=rules))
+    assert {} == wrong(facts)
+
+
 def test_systemd_makes_cron_needless() -> None:
     assert {} == wrong(replace(without(BALANCE_CRON), has_unit=True))
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -27,6 +28,7 @@ max_nodes = 5
 min_nodes = 3
 join_timeout_s = 60.0
 protect_after = 9
+fill_first = true
 [demand]
 idle_timeout_s = 1.0
 shrink_pause_s = 0.0
@@ -171,6 +173,43 @@ def test_it_grows_runs_tasks_on_new_nodes_and_shrinks(acting: Grid) -> None:
     assert {"0"} == {status for _, status in told}
     assert {host for host, _ in told} - {"alpha-n1", "alpha-n2"}
     assert {"alpha-n1", "alpha-n2"} == set(acting.sh(HOST, "qconf -sel").split()) - {HOST}
+
+
+def test_new_nodes_are_filled_one_after_the_other(acting: Grid) -> None:
+    """The second task of two goes where the first one is, and the other node stays idle."""
+    crowd = submit(acting, 8, 600)
+    acting.until(lambda: round_(acting) and ready(acting) == 2, "two nodes to be ready", 90)
+    acting.cell("alpha", "qdel", crowd, user="root")
+    told = in_line(acting.cell("alpha", "qconf", "-sq", "all.q").out)
+    numbers = {number: host for host, number in re.findall(r"\[(alpha-n\d+)=(\d+)\]", told)}
+    acting.until_none(lambda: [*at(acting, crowd)], "them to be idle")
+    own = ",".join(f"all.q@{host}" for host in ("alpha-n1", "alpha-n2"))
+    words = ("-q", own, "-t", "1-4", *QUIET)
+    full = acting.submit(*words, "sleep", "600").partition(".")[0]
+    acting.until(lambda: len(at(acting, full)) == 4, "the cell's own hosts to be full")
+    job = submit(acting, 2, 600)
+    where = acting.until(lambda: len(found := at(acting, job)) == 2 and found, "two to run")
+
+    assert nodes(acting).keys() == {numbers["1"], numbers["2"]}
+    assert [numbers["1"]] * 2 == where
+
+
+def ready(grid: Grid) -> int:
+    """Return how many nodes are ready."""
+    return list(nodes(grid).values()).count("ready")
+
+
+def at(grid: Grid, job: str) -> list[str]:
+    """Return the host of each task of a job that runs."""
+    told = ElementTree.fromstring(grid.sh(HOST, "qstat -xml -s r -u alice"))
+    rows = [{each.tag: each.text or "" for each in row} for row in told.iter("job_list")]
+    return [one["queue_name"].partition("@")[2] for one in rows if one["JB_job_number"] == job]
+
+
+def in_line(told: str) -> str:
+    """Return what a queue's seq_no is, on one line."""
+    whole = told.replace("\\\n", " ")
+    return next(line for line in whole.splitlines() if line.startswith("seq_no"))
 
 
 @pytest.mark.long

@@ -4,6 +4,8 @@ Clients end with 0 where nothing was changed, and with 1 where it had been done 
 change is asked for only where it is missing, and is read back by whoever has to rely on it.
 """
 
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lxml import etree
@@ -14,6 +16,7 @@ from gridbridge.batch.gridengine.layout import varying
 from gridbridge.batch.gridengine.status import names, show
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed, ParseError
+from gridbridge.model.elastic.layout import Varying
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import Cell
 from gridbridge.model.site.setup import Settings, words
@@ -33,6 +36,7 @@ ATTRIBUTES = (  # host_conf(5)
 )
 REFERENCED = b"still referenced"
 TRUE = ("1", "1.000000", "TRUE", "true")
+LARGEST_NUMBER = 2**31 - 1  # seq_no, queue_conf(5)
 NONE_LEFT = 1  # qstat's exit status, without a word, where no queue instance fits (-q)
 NOT_TOLD = "-"  # what qhost prints of a host whose daemon has not reported
 
@@ -143,6 +147,33 @@ def set_slots(cell: Cell, host: str, queue: str, slots: int) -> None:
         _do(cell, "-rattr", "queue", "slots", str(slots), f"{queue}@{host}")
 
 
+def queue_up(cell: Cell, host: str, queue: str) -> None:
+    """Have a host get jobs of a queue only when the hosts before it are full.
+
+    That is so where the scheduler sorts by seq_no (queue_sort_method, sched_conf(5)). A host that
+    has a number keeps it.
+    """
+    numbers = {one["qname"]: varying(one.get("seq_no", "0")) for one in _queues(cell)}
+    own = numbers.pop(queue)
+    if host in (where for where, _ in own.others):
+        return
+    number = next_number(own, (int(one.usual) for one in numbers.values()))
+    if number is not None:
+        _do(cell, "-rattr", "queue", "seq_no", str(number), f"{queue}@{host}")
+
+
+def next_number(own: Varying, others: Iterable[int]) -> int | None:
+    """Return the lowest seq_no above a queue's own that no host has yet in that queue.
+
+    It stays below those of the queues that come later (others: what each usually has), or jobs
+    would be offered to them before; the last hosts share one number. None where no room is left.
+    """
+    usual, taken = int(own.usual), {int(number) for _, number in own.others}
+    last = min((one for one in others if one > usual), default=LARGEST_NUMBER) - 1
+    found = next(one for one in itertools.count(usual + 1) if one not in taken)
+    return min(found, last) if last > usual else None
+
+
 def close(cell: Cell, host: str) -> None:
     """Disable all queue instances of a host; CommandFailed when one stays open."""
     _switch(cell, host, "-d", is_disabled=True)
@@ -180,12 +211,16 @@ def put_back(cell: Cell, host: str, queue: str) -> None:
 
 def leave_queues(cell: Cell, host: str) -> None:
     """Take a host out of every queue: its own values first, then its name."""
-    shown = map(qconf.settings, show(cell, "-sq", commands.ANY_PE).split(b"\n\n"))
-    for queue in (one for one in shown if "qname" in one):
+    for queue in _queues(cell):
         if _has_values(queue, host):
             _do(cell, "-purge", "queue", "*", f"{queue['qname']}@{host}")
         if host in words(queue.get("hostlist", "")):
             _do(cell, "-dattr", "queue", "hostlist", host, queue["qname"])
+
+
+def _queues(cell: Cell) -> tuple[Settings, ...]:
+    shown = map(qconf.settings, show(cell, "-sq", commands.ANY_PE).split(b"\n\n"))
+    return tuple(one for one in shown if "qname" in one)
 
 
 def _has_values(queue: Settings, host: str) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from gridbridge.model.site.setup import Edit, Finding, SetupSituation, State, Undo, Verb, pairs
 
+QUEUE_ORDER, BY_NUMBER = "queue_sort_method", "seqno"
 DEFAULT_DECAYS = ("0:7:30", "00:07:30")  # as Grid Engine ships it: meant for np_load_avg
 NO_DECAYS = ("0:0:0", "00:00:00")  # adjustments are off
 DECAY = "0:0:30"  # about how long a sent job takes to show in the published count
@@ -15,7 +16,7 @@ def scheduling_findings(situation: SetupSituation) -> tuple[Finding, ...]:
     Each job that was just sent counts as one that waits there until the sensor can know of it;
     without that, all free slots are filled in the seconds after the queue opens.
     """
-    order = _setting(situation, "queue order", "queue_sort_method", "seqno", State.BROKEN)
+    order = _setting(situation, "queue order", QUEUE_ORDER, BY_NUMBER, State.BROKEN)
     if not situation.wanted.pending_limit:
         return (order,)
     return (order, _adjustment(situation), _decay(situation))
@@ -29,10 +30,17 @@ def _setting(
     state: State,
     undo: bool = True,
 ) -> Finding:
-    found = situation.home.scheduler.get(attribute, "")
+    cell, found = situation.wanted.home, situation.home.scheduler.get(attribute, "")
+    return judged(item, cell, attribute, (found, right), state, undo=undo)
+
+
+def judged(
+    item: str, cell: str, attribute: str, values: tuple[str, str], state: State, *, undo: bool
+) -> Finding:
+    """Judge a setting of a cell's scheduler by its values, the one it has and the right one."""
+    found, right = values
     if found == right:
         return Finding(item=item, state=State.OK, found=f"{attribute} {found}")
-    cell = situation.wanted.home
     done = Edit(verb=Verb.SET_SCHEDULER, cell=cell, attribute=attribute, value=right)
     back = Edit(verb=Verb.SET_SCHEDULER, cell=cell, attribute=attribute, value=found)
     return Finding(
