@@ -17,6 +17,7 @@ SENTENCES = {
     Verdict.WAITS_TOO_LONG: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}, {of_max}",
     Verdict.WAITS: "{waiting} {waited_min:.0f} min, not over {wait_min:g} yet, {need}",
     Verdict.FITS: "{waiting} and {need}",
+    Verdict.FITS_SOON: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}{coming}",
     Verdict.SEVERAL_SLOT_COUNTS: "hosts have several slot counts, with which StarCluster ends",
     Verdict.AT_MINIMUM: "no job waits, {nodes} of at least {min_nodes} nodes",
     Verdict.IDLE: "no job waits, {idle} past minute {kill_after} of the hour, {of_max}",
@@ -111,6 +112,7 @@ def _of_demand(figures: Figures, demand: Demand) -> dict[str, object]:
     return {
         "tasks": waits,
         "since": f" {_time(figures.waited_s)}" if tasks else "",
+        "coming": coming,
         "fit": f"{figures.fit} fit in {room}{coming}",
         "hosts": figures.hosts,
         "unready": figures.unready,

@@ -66,15 +66,22 @@ def _need(
         return Verdict.FITS, 0
     if figures.waited_s <= rules.job_wait_time_s:
         return Verdict.WAITS, 0
-    return Verdict.WAITS_TOO_LONG, _nodes_for(figures, is_faithful=is_faithful)
-
-
-def _nodes_for(figures: Figures, *, is_faithful: bool) -> int:
-    """Return how many nodes have the slots that are wanted; at least one."""
     each = figures.slots_per_node or 0
+    if not is_faithful and figures.wanted <= figures.free + figures.coming * each:
+        return Verdict.FITS_SOON, 0
+    return Verdict.WAITS_TOO_LONG, _nodes_for(figures, each, is_faithful=is_faithful)
+
+
+def _nodes_for(figures: Figures, each: int, *, is_faithful: bool) -> int:
+    """Return how many nodes have the slots that are wanted; at least one.
+
+    StarCluster waits until its nodes are up; here those on their way are reckoned with.
+    """
     if not each:
         return 1
-    return figures.wanted // each if is_faithful else -(-figures.wanted // each)
+    if is_faithful:
+        return figures.wanted // each
+    return max(1, -(-figures.wanted // each) - figures.coming)
 
 
 def _unable(seen: Situation, queue: str) -> tuple[Refused, ...]:

@@ -70,6 +70,7 @@ class Verdict(Enum):
     WAITS_TOO_LONG = "waits too long"
     WAITS = "waits"
     FITS = "fits"
+    FITS_SOON = "fits soon"
     SEVERAL_SLOT_COUNTS = "several slot counts"
     AT_MINIMUM = "at the minimum"
     IDLE = "idle"

@@ -153,6 +153,15 @@ def test_nodes_on_their_way_count_towards_the_maximum() -> None:
     assert (decide(seen, five).add, decide(seen, five, is_faithful=True).add) == (1, 3)
 
 
+@pytest.mark.parametrize(("tasks", "expected"), [(8, 0), (9, 1), (12, 1), (13, 2)])
+def test_nodes_on_their_way_are_reckoned_with(tasks: int, expected: int) -> None:
+    """StarCluster waits until its nodes are up; two of four slots each come here."""
+    nodes = {**ONE, "n2": node("n2", 0, "booting"), "n3": node("n3", 0, "joining")}
+    seen = replace(cluster(ONE, FULL, [waiting(60, tasks=tasks)]), nodes=tuple(nodes.values()))
+
+    assert expected == add(seen, add_nodes_per_iteration=9)
+
+
 @pytest.mark.parametrize(("most", "expected"), [(2, 0), (3, 1), (9, 4)])
 def test_never_more_than_the_maximum_nor_than_a_round_may_add(most: int, expected: int) -> None:
     seen = cluster(ONE, FULL, [waiting(60, tasks=99)])
@@ -297,6 +306,13 @@ def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
             "1 job waits and 2 slots wanted and 8 free: nothing is done",
         ),
         (
+            replace(
+                cluster(ONE, FULL, [waiting(18)]), nodes=(node("n1"), node("n2", 0, "booting"))
+            ),
+            "1 job waits 18 min > 15, 1 slot wanted and 0 free and 1 node on their way: nothing is"
+            " done",
+        ),
+        (
             cluster(ONE),
             "no job waits, 1 node idle past minute 45 of the hour, 2 of 10 nodes: remove n1",
         ),
@@ -305,7 +321,7 @@ def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
             "the last change was 60 s ago, less than 180 s: nothing is done",
         ),
     ],
-    ids=["grow", "wait", "fits", "shrink", "settle"],
+    ids=["grow", "wait", "fits", "fits soon", "shrink", "settle"],
 )
 def test_a_round_is_told_in_one_sentence_with_its_numbers(seen: Situation, expected: str) -> None:
     assert expected == sentence(decide(seen, RULES), RULES)
