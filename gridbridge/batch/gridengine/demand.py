@@ -233,15 +233,23 @@ def _read_rows(document: bytes, *, zone: tzinfo, laid_out: Layout) -> _Rows:
 def _shape(element: "_Element", leafs: Mapping[str, str]) -> Shape:
     """Read what a job asks for; most ask for nothing but slots."""
     pe, requests, queues = "", list[tuple[str, str]](), list[str]()
+    is_range = False
     if not ASKING.isdisjoint(leafs):
         for child in element:
             if child.tag == "requested_pe":
                 pe = child.get("name") or ""
+                is_range = not (child.text or "").isdigit()
             elif child.tag in REQUESTS:
                 requests.append((child.get("name") or "", child.text or ""))
             elif child.tag == "hard_req_queue":
                 queues.append(child.text or "")
-    return Shape(slots=int(leafs["slots"]), pe=pe, requests=tuple(requests), queues=tuple(queues))
+    return Shape(
+        slots=int(leafs["slots"]),
+        pe=pe,
+        requests=tuple(requests),
+        queues=tuple(queues),
+        is_range=is_range,
+    )
 
 
 def read_hosts(document: bytes) -> tuple[Host, ...]:

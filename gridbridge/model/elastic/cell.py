@@ -67,6 +67,7 @@ class Shape:
     requests: tuple[tuple[str, str], ...] = ()  # hard ones: resources and values, as written
     queues: tuple[str, ...] = ()  # hard ones: any of them will do
     array: int = 0  # whose tasks alone it is, if a number of them may run
+    is_range: bool = False  # it may have more slots than these
 
     @property
     def makes_way(self) -> bool:

@@ -111,6 +111,7 @@ class Refusal(Enum):
     AT_MINIMUM = "no more than {min_nodes} nodes would be left"
     LICENCE = "it waits for {name}: {has} are left in the whole cell, it takes {wanted}"
     ENVIRONMENT_FULL = "parallel environment {name} has {has} slots left, it takes {wanted}"
+    UNDIVIDED = "its {wanted} slots can't be had: {name} gives {has} of them on each host"
     CAPPED = "as many of its tasks run as may run at once"
     STUCK = (
         "there was room for it for {has} min, and it did not start:"

@@ -80,6 +80,14 @@ def test_a_parallel_job_asks_for_its_slots_on_an_environment() -> None:
     assert (smp.shape.slots, smp.tasks, smp.slots) == (2, 1, 2)
 
 
+@pytest.mark.parametrize(("slots", "expected"), [(b"2", False), (b"2-8", True), (b"2-", True)])
+def test_a_range_of_slots_is_told(slots: bytes, expected: bool) -> None:
+    asked = b'<requested_pe name="smp">%s</requested_pe>'
+    found = read_cell(QSTAT.replace(asked % b"2", asked % slots), QHOST)
+
+    assert [expected] == [one.shape.is_range for one in found.waiting if one.shape.pe == "smp"]
+
+
 def test_what_is_held_or_in_error_is_told_apart() -> None:
     states = {one.state.text for one in read_cell(QSTAT, QHOST).waiting}
 

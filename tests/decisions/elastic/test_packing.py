@@ -7,13 +7,14 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.elastic.demand.deciding import decide
+from gridbridge.decisions.elastic.sentences import reason
 from gridbridge.model.elastic.cell import Begun, Waiting
-from gridbridge.model.elastic.layout import Layout, Queue
+from gridbridge.model.elastic.layout import Environment, Layout, Queue, Spread, Varying
 from gridbridge.model.elastic.plan import Plan, Refusal, Verdict
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 from gridbridge.model.users import Asks
 from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, instance, node, waiting
-from tests.decisions.elastic.demand import F4, FAR, LAYOUT, PLAIN, after, cell, full, plan
+from tests.decisions.elastic.demand import F4, FAR, LAYOUT, PLAIN, RULES, after, cell, full, plan
 
 HTC, HPC = ("htc.q",), ("hpc.q",)
 
@@ -306,6 +307,8 @@ def test_a_cluster_without_slots_gets_a_first_node_alone() -> None:
         (waiting(9, queues=("be.q",)), Refusal.BEST_EFFORT),
         (waiting(9, gb_besteffort="TRUE"), Refusal.BEST_EFFORT),
         (waiting(9, is_campaign=True), Refusal.CAMPAIGN),
+        (waiting(9, slots=5, pe="pairs"), Refusal.UNDIVIDED),
+        (waiting(9, slots=1, pe="pairs"), Refusal.UNDIVIDED),
         (waiting(9, queues=("gone.q",)), Refusal.NO_QUEUE),
         (waiting(9, slots=5, pe="smp"), Refusal.TOO_WIDE),
         (waiting(9, mfree="9G"), Refusal.TOO_MUCH),
@@ -319,6 +322,37 @@ def test_what_growing_can_not_help_adds_nothing_and_is_told(one: Waiting, cause:
     found = plan(cell(*full(MASTER), wait=[one], left={"mfree": "8G"}, licences={"licence": "1"}))
 
     assert (0, [(7, cause)]) == (found.add, [(each.job, each.cause) for each in found.refused])
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (waiting(9, slots=5, pe="pairs"), "its 5 slots can't be had: pairs gives 2 of them on each"),
+        (waiting(9, slots=2, pe="nope"), "a queue that it may use (nope)"),
+        (waiting(9, queues=("gone.q",)), "a queue that it may use (gone.q)"),
+        (waiting(9, h_rt="25:0:0"), "a queue that it may use (h_rt=25:0:0)"),
+    ],
+)
+def test_it_is_told_what_a_job_asks_for_in_vain(one: Waiting, expected: str) -> None:
+    (told,) = plan(cell(*full(MASTER), wait=[one])).refused
+
+    assert expected in reason(told, RULES)
+
+
+def test_of_several_environments_one_that_can_give_the_slots_is_taken() -> None:
+    """Grid Engine looks for one whose fixed number divides them (sge_pe(5), allocation_rule)."""
+    rules = {"p2": 2, "p3": 3}
+    environments = {
+        name: Environment(name=name, spread=Spread.FIXED, per_host=each, slots=99)
+        for name, each in rules.items()
+    }
+    queue = replace(LAYOUT.queues["all.q"], environments=Varying(usual="p2 p3"))
+    layout = replace(LAYOUT, environments=environments, queues={"all.q": queue})
+    odd = cell(*full(MASTER), wait=[waiting(1, slots=9, pe="p*")], layout=layout)
+    range_ = replace(odd.cell.waiting[0].shape, slots=3, is_range=True)
+    some = replace(odd.cell, waiting=(replace(odd.cell.waiting[0], shape=range_),))
+
+    assert (plan(odd).add, plan(replace(odd, cell=some)).add) == (3, 2)
 
 
 def test_who_asks_not_to_make_way_is_demand() -> None:

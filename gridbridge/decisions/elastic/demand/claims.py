@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from gridbridge.decisions.elastic.counting import able_since, elapsed_s, why_unable
-from gridbridge.decisions.elastic.demand.needs import Need, need_of, number
+from gridbridge.decisions.elastic.demand.needs import Need, need_of, number, undivided
 from gridbridge.decisions.elastic.demand.standing import is_left_out
 from gridbridge.model.elastic.cell import Waiting
 from gridbridge.model.elastic.plan import Refusal, Refused, Situation
@@ -117,7 +117,11 @@ def _claim(
     row: Waiting, seen: Situation, widest: int, limits: Limits
 ) -> tuple[Claim, Refused | None]:
     need = need_of(row.shape, seen.layout, widest)
-    tasks, told = limits.take(need, row.tasks - row.capped)
+    if rule := undivided(row.shape, seen.layout):
+        slots, each = str(row.shape.slots), str(rule.per_host)
+        tasks, told = 0, _short(Refusal.UNDIVIDED, rule.name, slots, each)
+    else:
+        tasks, told = limits.take(need, row.tasks - row.capped)
     if told is None and row.capped and not tasks:
         told = Refused(cause=Refusal.CAPPED)
     claim = Claim(

@@ -36,8 +36,8 @@ def _lack(need: Need, room: Room, ground: Ground) -> Refused | None:
 def _lacks(need: Need, room: Room, ground: Ground) -> Iterator[Refused]:
     parts = [one for one in room.parts if is_open(need, one, room, ground)]
     if not parts:
-        words = " ".join((*need.queues, *sorted(need.environments)))
-        yield Refused(cause=Refusal.NO_QUEUE, wanted=words or "any")
+        words = (*need.queues, need.pe, *_limited(need, room, ground))
+        yield Refused(cause=Refusal.NO_QUEUE, wanted=" ".join(filter(None, words)) or "any")
     widest = max((one.free for one in parts), default=0)
     if widest < need.slots:
         yield Refused(cause=Refusal.TOO_WIDE, wanted=str(need.slots), has=str(widest))
@@ -47,6 +47,13 @@ def _lacks(need: Need, room: Room, ground: Ground) -> Iterator[Refused]:
             yield _too_much(name, amount, has.get(name, 0.0))
     for one in need.values:
         yield Refused(cause=Refusal.NO_VALUE, name=one.name, wanted=one.value)
+
+
+def _limited(need: Need, room: Room, ground: Ground) -> Iterator[str]:
+    """Give what a task asks for that its queues limit, such as a run time."""
+    queues = (ground.layout.queues.get(one.queue) for one in room.parts)
+    limits = {name for queue in queues if queue for name, _ in queue.values}
+    return (f"{one.name}={one.value}" for one in need.values if one.name in limits)
 
 
 def _too_much(name: str, wanted: float, has: float) -> Refused:

@@ -38,8 +38,8 @@ class Need:
     usual: tuple[tuple[str, float], ...] = ()  # the same, where a host has it at all
     values: tuple[Wanted, ...] = ()
     queues: tuple[str, ...] = ()  # any of them will do; none: every queue
+    pe: str = ""  # as it is asked for, maybe with wildcards
     environments: frozenset[str] = frozenset()  # any of them will do
-    is_parallel: bool = False
     asked: frozenset[str] = frozenset()  # resources
 
 
@@ -50,7 +50,7 @@ def need_of(shape: Shape, layout: Layout, widest: int) -> Need:
     """
     known = [(_resource(name, layout), text) for name, text in shape.requests]
     told = [(one, text) for one, text in known if one is not None]
-    found = _environments(shape.pe, layout)
+    found = [one for one in _environments(shape.pe, layout) if _divides(one, shape)]
     slots, pieces, is_apart = _lies(shape, found, widest)
     asked = frozenset(one.name for one, _ in told)
     every = {one.name: one for one in layout.resources.values()}.values()
@@ -64,10 +64,24 @@ def need_of(shape: Shape, layout: Layout, widest: int) -> Need:
         usual=tuple(one for one in _amounts(rest, slots, pieces) if one[1] > 0),
         values=tuple(_wanted(*one) for one in told if _is_value(one[0])),
         queues=shape.queues,
+        pe=shape.pe,
         environments=frozenset(one.name for one in found),
-        is_parallel=bool(shape.pe),
         asked=asked,
     )
+
+
+def undivided(shape: Shape, layout: Layout) -> Environment | None:
+    """Return the first environment when none can hand a task's slots out; None where one can.
+
+    Grid Engine never starts a task whose slots a fixed number a host does not divide.
+    """
+    known = _environments(shape.pe, layout)
+    return None if any(_divides(one, shape) for one in known) else next(iter(known), None)
+
+
+def _divides(one: Environment, shape: Shape) -> bool:
+    """Say whether an environment's rule can give a task its slots; of a range, some number."""
+    return one.spread is not Spread.FIXED or shape.is_range or shape.slots % one.per_host == 0
 
 
 def _resource(name: str, layout: Layout) -> Resource | None:
@@ -87,8 +101,7 @@ def _lies(shape: Shape, found: list[Environment], widest: int) -> tuple[int, int
         return 1, 1, False
     rule = found[0] if found else Environment(name=shape.pe)
     if rule.spread is Spread.FIXED:
-        each = min(rule.per_host, shape.slots)
-        return each, -(-shape.slots // each), True
+        return rule.per_host, -(-shape.slots // rule.per_host), True
     is_whole = rule.spread is Spread.UNKNOWN and shape.slots <= widest
     if rule.spread is Spread.ONE_HOST or is_whole:
         return shape.slots, 1, False

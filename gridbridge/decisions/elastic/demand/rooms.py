@@ -102,9 +102,9 @@ def is_open(need: Need, part: Part, room: Room, ground: Ground) -> bool:
     queue = ground.layout.queues.get(part.queue)
     if queue is None:
         return True
-    if need.is_parallel and need.environments.isdisjoint(part.environments):
+    if need.pe and need.environments.isdisjoint(part.environments):
         return False
-    if not (queue.is_batch or need.is_parallel):
+    if not (queue.is_batch or need.pe):
         return False
     return _admits(need, queue.values, ground.layout)
 
