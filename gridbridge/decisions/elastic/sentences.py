@@ -27,6 +27,7 @@ SENTENCES = {
     Verdict.ALL_FIT: "{tasks}, {fit}, {of_max}",
     Verdict.NO_NEED: "no task waits, {of_max}",
     Verdict.SPARE: "{tasks}, {idle} of the nodes idle and not needed, {of_max}",
+    Verdict.ABOVE_MAXIMUM: "{tasks}{since}, {fit}, {nodes} nodes where at most {max_nodes} may be",
     Verdict.NOT_YET: "{tasks}{since}, not {wait_s:g} s yet, {fit}",
     Verdict.SOON: "{slots} slots do it in {backlog}, at most {target} and a boot of {boot}",
     Verdict.ELSEWHERE: "queue {elsewhere} would start it in {elsewhere_time}, a new node in {boot}",

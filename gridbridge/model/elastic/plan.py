@@ -91,6 +91,7 @@ class Verdict(Enum):
     NO_NODE = "no node"
     NO_SUCH_PLACE = "no such place"
     SPARE = "spare"
+    ABOVE_MAXIMUM = "above the maximum"
 
 
 class Refusal(Enum):

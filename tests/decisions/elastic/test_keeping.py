@@ -177,6 +177,19 @@ def test_never_fewer_than_the_minimum_are_left() -> None:
     assert plan(seen, schedule="0-24 3-9").remove == ("n1",)
 
 
+def test_a_schedule_holds_while_tasks_wait_that_would_have_the_idle_nodes() -> None:
+    """Two of five nodes are busy, three and the master may be there."""
+    nodes = [node(f"n{number}", 10, idle=0, pool="plain") for number in range(1, 6)]
+    busy = [instance(MASTER, (4,)), *(instance(name, (4,)) for name in ("n1", "n2"))]
+    free = [instance(name) for name in ("n3", "n4", "n5")]
+    seen = cell(*busy, *free, wait=[waiting(9, tasks=12)], nodes=nodes)
+    night, day = plan(seen, schedule="0-24 0-4"), plan(seen, schedule="0-24 0-9")
+
+    assert (night.verdict, night.remove) == (Verdict.ABOVE_MAXIMUM, ("n3", "n4"))
+    assert day.remove == plan(seen, schedule="0-24 0-4", billing_s=3600.0).remove == ()
+    assert {one.host for one in night.refused} == {"n1", "n2", "n5"}
+
+
 def test_nothing_is_removed_soon_after_a_change() -> None:
     assert plan(idle(*TWO, last_change=ago(2))).remove == ()
     assert plan(idle(*TWO, last_change=ago(3))).remove == ("n1", "n2")

@@ -106,8 +106,31 @@ def shrunk(
             idle.append(node.name)
         else:
             refused.append(cause)
-    verdict = Verdict.SPARE if idle else plan.verdict
-    return replace(plan, verdict=verdict, remove=tuple(idle), refused=(*plan.refused, *refused))
+    above = _above(plan, seen, demand, spare, idle, order)
+    verdict = Verdict.ABOVE_MAXIMUM if above else Verdict.SPARE if idle else plan.verdict
+    refused = [one for one in refused if one.host not in above]
+    remove = (*idle, *above)
+    return replace(plan, verdict=verdict, remove=remove, refused=(*plan.refused, *refused))
+
+
+def _above(
+    plan: Plan,
+    seen: Situation,
+    demand: Demand,
+    spare: int,
+    idle: list[str],
+    order: tuple[str, ...],
+) -> tuple[str, ...]:
+    """Return the other idle nodes beyond the most: they go though what waits would have them.
+
+    So a schedule holds while tasks wait. Those whose unit is paid for go late in it.
+    """
+    most = plan.figures.nodes if plan.figures.most is None else plan.figures.most
+    over = min(plan.figures.nodes - most, spare) - len(idle)
+    if over <= 0:
+        return ()
+    free = {one.name for one in idle_nodes(seen) if not is_paid_for(one, seen, demand)}
+    return tuple(name for name in order if name in free and name not in idle)[:over]
 
 
 def _hindrances(

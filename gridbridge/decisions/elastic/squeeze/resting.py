@@ -31,7 +31,14 @@ from gridbridge.model.elastic.standby import (
 )
 
 BARRED = (Verdict.NO_MAXIMUM, Verdict.UNREADY)
-MAY_SHRINK = (Verdict.NO_NEED, Verdict.ALL_FIT, Verdict.SPARE, Verdict.IDLE, Verdict.NONE_IDLE)
+MAY_SHRINK = (
+    Verdict.NO_NEED,
+    Verdict.ALL_FIT,
+    Verdict.SPARE,
+    Verdict.ABOVE_MAXIMUM,
+    Verdict.IDLE,
+    Verdict.NONE_IDLE,
+)
 BRIEF = (Refusal.IDLE_BRIEFLY, Refusal.HOUR_IS_PAID)  # idle, and not given back yet
 NO_ROOM = Room(parts=())
 LAST = "auto"  # of hosts on standby these are woken last: nobody gave them an order
