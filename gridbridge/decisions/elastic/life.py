@@ -33,9 +33,9 @@ def due(world: World, patience: Patience) -> tuple[Due, ...]:
 
 
 def _of_kept(world: World, patience: Patience) -> Iterator[Due]:
-    successors = listed.successors(world)
+    successors, ours, anothers = listed.successors(world), listed.Ours(world), _anothers(world)
     for node in world.kept:
-        if _is_anothers(node, world):
+        if (node.pool, node.machine) in anothers:
             yield Due(node=_let_go(node, world), before=node, is_over=True)
         elif node.pool in world.released:
             yield replace(switched.released(node, world.now), before=node)
@@ -44,16 +44,20 @@ def _of_kept(world: World, patience: Patience) -> Iterator[Due]:
                 other = successors[node]
                 yield Due(node=other, before=node, act=listed.joins(other))
         elif node.pool in world.machines:
-            case = _Case(node, listed.machine_of(node, world), world, patience)
+            case = _Case(node, ours.of(node), world, patience)
             rule = _switched if node.pool in world.switched else RULES.get(node.state)
             if rule is not None and (one := rule(case)):
                 yield replace(one, before=node)
 
 
-def _is_anothers(node: Owned, world: World) -> bool:
-    """Say whether the machine of a node has another owner's tag by now, or none."""
-    there = world.machines.get(node.pool, ())
-    return any(one.id == node.machine and not one.belongs_to(world.cluster) for one in there)
+def _anothers(world: World) -> set[tuple[str, str]]:
+    """Return the pools and ids of machines that have another owner's tag, or none."""
+    return {
+        (pool, one.id)
+        for pool, some in world.machines.items()
+        for one in some
+        if not one.belongs_to(world.cluster)
+    }
 
 
 def _let_go(node: Owned, world: World) -> Owned:

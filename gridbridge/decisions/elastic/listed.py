@@ -15,12 +15,21 @@ from gridbridge.model.elastic.owned import Act, Cause, Due, Owned, World, report
 LISTED_S = 120.0  # a new machine is in its provider's list by then, and one left out by mistake
 
 
-def machine_of(node: Owned, world: World) -> Machine | None:
-    """Return a node's machine: by its id, or by its name and tag where no id is known yet."""
-    own = _own(world, node.pool)
-    if node.machine:
-        return next((one for one in own if one.id == node.machine), None)
-    return next((one for one in own if one.name == node.name), None)
+class Ours:
+    """The machines that are ours and not gone, by the nodes that they are."""
+
+    def __init__(self, world: World) -> None:
+        self._by_id = dict[tuple[str, str], Machine]()
+        self._by_name = dict[tuple[str, str], Machine]()
+        for pool in world.machines:
+            for one in reversed(_own(world, pool)):  # of two with one name the older counts
+                self._by_id[pool, one.id] = self._by_name[pool, one.name] = one
+
+    def of(self, node: Owned) -> Machine | None:
+        """Return a node's machine: by its id, or by its name where no id is known yet."""
+        if node.machine:
+            return self._by_id.get((node.pool, node.machine))
+        return self._by_name.get((node.pool, node.name))
 
 
 def _own(world: World, pool: str) -> list[Machine]:
@@ -53,11 +62,11 @@ def unlisted(world: World, before: Mapping[str, datetime]) -> Mapping[str, datet
     A list that did not come tells nothing. A right one that leaves nodes out can't be told from one
     of nodes that are gone: more than one has to say so.
     """
-    found = dict[str, datetime]()
+    found, ours = dict[str, datetime](), Ours(world)
     for node in world.kept:
         since = before.get(told_as(node))
         if node.pool in world.machines:
-            is_out = lacks(machine_of(node, world), node.pool, world)
+            is_out = lacks(ours.of(node), node.pool, world)
             since = (since or world.now) if is_out else None
         if since is not None:
             found[told_as(node)] = min(since, world.now)
@@ -80,15 +89,15 @@ def silent_for_s(node: Owned, world: World) -> float:
 
 def left_over(world: World) -> tuple[Owned, ...]:
     """Return the nodes whose machines are of no use, and that their provider does not end."""
-    return tuple(one for one in world.kept if _is_left_over(one, world))
+    ours = Ours(world)
+    return tuple(one for one in world.kept if _is_useless(one, world) and ours.of(one) is not None)
 
 
-def _is_left_over(node: Owned, world: World) -> bool:
+def _is_useless(node: Owned, world: World) -> bool:
     is_out = node.state is NodeState.REMOVING and world.host_of(node.name) is None
     is_late = (world.now - node.since).total_seconds() > LISTED_S
     is_own = node.pool not in world.switched
-    is_useless = is_own and is_late and (is_out or node.state is NodeState.FAILED)
-    return is_useless and machine_of(node, world) is not None
+    return is_own and is_late and (is_out or node.state is NodeState.FAILED)
 
 
 def with_machine(node: Owned, machine: Machine, world: World) -> Owned:
@@ -154,7 +163,8 @@ def _unseen(world: World) -> Mapping[str, Owned]:
     A name of which another node's machine is listed is not among them. Failed nodes come last.
     """
     made = [one for one in world.kept if one.pool not in world.switched]
-    seen = {one.name for one in made if machine_of(one, world) is not None}
+    ours = Ours(world)
+    seen = {one.name for one in made if ours.of(one) is not None}
     left = [one for one in made if one.name not in seen]
     left.sort(key=lambda one: one.state is not NodeState.FAILED)
     return {one.name: one for one in left}

@@ -1,10 +1,11 @@
 """Which nodes StarCluster's rules give back: idle ones, late in an hour that is paid for."""
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from dataclasses import replace
 
 from gridbridge.decisions.elastic.counting import elapsed_s, is_stable, nodes_of, told_hosts
 from gridbridge.decisions.elastic.demand.standing import is_busy
+from gridbridge.model.elastic.cell import Instance
 from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
 from gridbridge.model.elastic.plan import Plan, Refusal, Refused, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance
@@ -22,10 +23,10 @@ def removable(seen: Situation, rules: Balance, plan: Plan, *, is_faithful: bool)
     spare = plan.figures.useful - rules.min_nodes
     if spare <= 0:
         return replace(plan, verdict=Verdict.AT_MINIMUM)
-    own, told = {one.name for one in seen.nodes}, told_hosts(seen)
+    own, hosts = {one.name for one in seen.nodes}, _Hosts(seen)
     refused, idle = list[Refused](), list[str]()
     for node in (one for one in nodes_of(seen) if one.name in own):
-        if known := next(_hindrances(node, seen, rules, told, is_faithful=is_faithful), None):
+        if known := next(_hindrances(node, seen, rules, hosts, is_faithful=is_faithful), None):
             refused.append(known)
         elif len(idle) == spare:
             refused.append(Refused(host=node.name, cause=Refusal.AT_MINIMUM))
@@ -40,15 +41,15 @@ def removable(seen: Situation, rules: Balance, plan: Plan, *, is_faithful: bool)
 
 
 def _hindrances(
-    node: Node, seen: Situation, rules: Balance, told: Set[str], *, is_faithful: bool
+    node: Node, seen: Situation, rules: Balance, hosts: "_Hosts", *, is_faithful: bool
 ) -> Iterator[Refused]:
-    """Give what keeps a node from being removed; `told` are the hosts that the cell tells of."""
+    """Give what keeps a node from being removed."""
     yield from lasting(node, seen)
     if node.state is not NodeState.READY:
         yield Refused(host=node.name, cause=Refusal.NOT_READY, has=node.state.value)
-    if not (is_faithful or any(is_same_host(node.name, one) for one in told)):
+    if not (is_faithful or hosts.tells_of(node.name)):
         yield Refused(host=node.name, cause=Refusal.NOT_LISTED)
-    if _is_busy(node, seen, is_faithful=is_faithful):
+    if hosts.seems_busy(node.name) if is_faithful else hosts.is_busy(node.name):
         yield Refused(host=node.name, cause=Refusal.BUSY)
     if node.up_since is None:
         yield Refused(host=node.name, cause=Refusal.UPTIME_UNKNOWN)
@@ -68,12 +69,30 @@ def lasting(node: Node, seen: Situation) -> Iterator[Refused]:
         yield Refused(host=node.name, cause=Refusal.UNREACHABLE)
 
 
-def _is_busy(node: Node, seen: Situation, *, is_faithful: bool) -> bool:
-    """Say whether a job runs or starts on a node, or has slots reserved there.
+class _Hosts:
+    """What a cell tells of hosts, found by their names."""
 
-    StarCluster takes a name for a part of others, and knows no reservations.
-    """
-    if is_faithful:
-        busy = (one for one in seen.cell.instances if one.running)
-        return any(node.name in f"{one.queue}@{one.host}" for one in busy)
-    return is_busy(one for one in seen.cell.instances if is_same_host(node.name, one.host))
+    def __init__(self, seen: Situation) -> None:
+        self._told, self._there = dict[str, list[str]](), dict[str, list[Instance]]()
+        for name in told_hosts(seen):
+            self._told.setdefault(_short(name), []).append(name)
+        for one in seen.cell.instances:
+            self._there.setdefault(_short(one.host), []).append(one)
+        self._in_use = [f"{one.queue}@{one.host}" for one in seen.cell.instances if one.running]
+
+    def tells_of(self, name: str) -> bool:
+        """Say whether the cell tells what runs on a host."""
+        return any(is_same_host(name, one) for one in self._told.get(_short(name), ()))
+
+    def is_busy(self, name: str) -> bool:
+        """Say whether a job runs or starts on a host, or has slots reserved there."""
+        there = self._there.get(_short(name), ())
+        return is_busy(one for one in there if is_same_host(name, one.host))
+
+    def seems_busy(self, name: str) -> bool:
+        """Say the same as StarCluster, which takes a name for a part of others."""
+        return any(name in one for one in self._in_use)
+
+
+def _short(name: str) -> str:
+    return name.partition(".")[0]

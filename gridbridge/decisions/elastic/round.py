@@ -75,20 +75,20 @@ def dues(
     else is under way is not given back in the same round.
     """
     wished = {wished_for(one, world, asked): one for one in world.kept}
-    due = list(life.due(replace(world, kept=tuple(wished)), patience))
-    under_way = {one.before for one in due if one.act or one.is_over}
-    told = {one.before for one in due}
+    first = life.due(replace(world, kept=tuple(wished)), patience)
+    told = {one.before: one for one in first if one.before}
+    remove, decided = frozenset(plan.remove), dict[Owned, Due]()
     for node in wished:
-        is_free = node.state is NodeState.READY and node not in under_way
-        is_given_back = node.name in plan.remove and not (node.is_kept or world.is_unready)
+        is_under_way = node in told and bool(told[node].act or told[node].is_over)
+        is_free = node.state is NodeState.READY and not is_under_way
+        is_given_back = node.name in remove and not (node.is_kept or world.is_unready)
         if is_given_back and is_free and node.pool in world.machines:
-            due = [one for one in due if one.before != node]
-            due.append(_drained(node, world, Cause.NOT_NEEDED))
-        elif node not in under_way and (one := _squeezed(node, world, rest)):
-            due = [other for other in due if other.before != node]
-            due.append(one)
+            decided[node] = _drained(node, world, Cause.NOT_NEEDED)
+        elif not is_under_way and (one := _squeezed(node, world, rest)):
+            decided[node] = one
         elif node not in told and node != wished[node]:
-            due.append(Due(node=node, before=node))
+            decided[node] = Due(node=node, before=node)
+    due = [*(one for one in first if one.before not in decided), *decided.values()]
     due = [replace(one, before=wished[one.before]) if one.before else one for one in due]
     due += [Due(node=one, act=Act.CREATE) for one in _new(world, plan, rules)]
     return tuple(due)
@@ -135,16 +135,19 @@ def wished_for(node: Owned, world: World, asked: Asked) -> Owned:
     return node
 
 
-def shown(node: Owned, world: World) -> Node:
-    """Return a node as the policies see it."""
-    return replace(noted(node, world.now), is_unreachable=not _is_reachable(node, world))
+def shown(nodes: Iterable[Owned], world: World) -> tuple[Node, ...]:
+    """Return nodes as the policies see them.
 
+    One that is ready is only given back if its machine is listed: else nobody would end that.
+    """
+    ours = listed.Ours(world)
 
-def _is_reachable(node: Owned, world: World) -> bool:
-    """Say whether a node can be given back: who lists no machine of it would not end it either."""
-    is_on_its_way = node.state is not NodeState.READY
-    return node.pool in world.machines and (
-        is_on_its_way or listed.machine_of(node, world) is not None
+    def is_reachable(node: Owned) -> bool:
+        is_on_its_way = node.state is not NodeState.READY
+        return node.pool in world.machines and (is_on_its_way or ours.of(node) is not None)
+
+    return tuple(
+        replace(noted(one, world.now), is_unreachable=not is_reachable(one)) for one in nodes
     )
 
 

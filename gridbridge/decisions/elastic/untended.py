@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from gridbridge.decisions.elastic import listed
-from gridbridge.decisions.elastic.listed import machine_of
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Owned, World, reports
@@ -27,7 +26,7 @@ def unlisted(world: World) -> tuple[Owned, ...]:
 
     Its region, account or program may be another by now: then it would not end them either.
     """
-    others = listed.successors(world)
+    others, ours = listed.successors(world), listed.Ours(world)
     return tuple(
         one
         for one in world.kept
@@ -35,7 +34,7 @@ def unlisted(world: World) -> tuple[Owned, ...]:
         and one.machine
         and one.pool in world.machines
         and one.pool not in world.switched
-        and machine_of(one, world) is None
+        and ours.of(one) is None
         and reports(world.host_of(one.name))
         and not (listed.is_out_briefly(one, world) or one in others)
     )
@@ -63,8 +62,9 @@ def homeless(world: World) -> tuple[tuple[str, Machine], ...]:
 
 
 def _stuck(world: World) -> Iterator[Owned]:
+    ours = listed.Ours(world)
     for node in (one for one in world.kept if one.pool not in world.switched):
-        host, machine = world.host_of(node.name), machine_of(node, world)
+        host, machine = world.host_of(node.name), ours.of(node)
         runs = machine is not None and machine.state is MachineState.RUNNING
         if runs and host is not None and host.is_busy and host.is_silent:
             yield node

@@ -144,7 +144,7 @@ class Balancer:
         known = remembering.remembered(cell, self._memory, self._site.rules, self._site.demand)
         situation = replace(
             known,
-            nodes=tuple(rounds.shown(one, world) for one in wished),
+            nodes=rounds.shown(wished, world),
             failed={**known.failed, **dict.fromkeys(rounds.shut(world), cell.now)},
         )
         if self._site.squeeze is not None and self._site.switched:

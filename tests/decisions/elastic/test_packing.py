@@ -327,7 +327,10 @@ def test_what_growing_can_not_help_adds_nothing_and_is_told(one: Waiting, cause:
 @pytest.mark.parametrize(
     ("one", "expected"),
     [
-        (waiting(9, slots=5, pe="pairs"), "its 5 slots can't be had: pairs gives 2 of them on each"),
+        (
+            waiting(9, slots=5, pe="pairs"),
+            "its 5 slots can't be had: pairs gives 2 of them on each",
+        ),
         (waiting(9, slots=2, pe="nope"), "a queue that it may use (nope)"),
         (waiting(9, queues=("gone.q",)), "a queue that it may use (gone.q)"),
         (waiting(9, h_rt="25:0:0"), "a queue that it may use (h_rt=25:0:0)"),

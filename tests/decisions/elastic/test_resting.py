@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.elastic.squeeze.deeds import deeds, sentence
+from gridbridge.decisions.elastic.squeeze.reserve import Reserve
 from gridbridge.decisions.elastic.squeeze.resting import (
-    is_enough,
     rest,
     standby,
     working,
@@ -343,5 +343,5 @@ def test_a_second_squeeze_does_nothing(
     assert again.off == ()
     if found.off:
         assert again.on == ()
-        assert is_enough(working(after, RULES, facts), least, squeeze)
+        assert Reserve(squeeze, working(after, RULES, facts)).is_enough(least)
         assert len(standby(after.nodes, facts)) == len(found.off)

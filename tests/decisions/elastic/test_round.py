@@ -28,7 +28,9 @@ def test_a_node_is_idle_since_a_round_saw_it_so(
 ) -> None:
     kept = node(state, up_since=LONG_AGO, idle_since=noted)
 
-    assert expected == rounds.shown(kept, world(kept, (RUNNING,), IDLE)).idle_since
+    (shown,) = rounds.shown([kept], world(kept, (RUNNING,), IDLE))
+
+    assert expected == shown.idle_since
 
 
 def test_a_node_that_joins_ends_a_row_of_failures_and_no_lack_of_capacity() -> None:
@@ -48,5 +50,6 @@ def test_who_lists_no_machine_of_a_node_that_is_ready_would_not_end_it(
     state: NodeState, machines: tuple[Machine, ...], expected: bool
 ) -> None:
     kept = node(state)
+    (shown,) = rounds.shown([kept], world(kept, machines, IDLE))
 
-    assert expected == rounds.shown(kept, world(kept, machines, IDLE)).is_unreachable
+    assert expected == shown.is_unreachable

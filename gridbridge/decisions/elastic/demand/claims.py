@@ -117,17 +117,24 @@ def _claim(
     row: Waiting, seen: Situation, widest: int, limits: Limits
 ) -> tuple[Claim, Refused | None]:
     need = need_of(row.shape, seen.layout, widest)
-    if rule := undivided(row.shape, seen.layout):
-        slots, each = str(row.shape.slots), str(rule.per_host)
-        tasks, told = 0, _short(Refusal.UNDIVIDED, rule.name, slots, each)
-    else:
-        tasks, told = limits.take(need, row.tasks - row.capped)
-    if told is None and row.capped and not tasks:
-        told = Refused(cause=Refusal.CAPPED)
+    tasks, told = _startable(row, need, seen, limits)
     claim = Claim(
         need=need, jobs=row.jobs, tasks=tasks, waited_s=_waited_s(row, seen), kinds=row.kinds
     )
     return claim, told
+
+
+def _startable(
+    row: Waiting, need: Need, seen: Situation, limits: Limits
+) -> tuple[int, Refused | None]:
+    """Return how many of a row's tasks could start, and what keeps the others waiting."""
+    if rule := undivided(row.shape, seen.layout):
+        slots, each = str(row.shape.slots), str(rule.per_host)
+        return 0, _short(Refusal.UNDIVIDED, rule.name, slots, each)
+    tasks, told = limits.take(need, row.tasks - row.capped)
+    if told is None and row.capped and not tasks:
+        return 0, Refused(cause=Refusal.CAPPED)
+    return tasks, told
 
 
 def _cause(row: Waiting, seen: Situation) -> Refusal | None:

@@ -4,13 +4,13 @@ As many standard requests as the minimal reserve says for each working host have
 hosts on standby are woken; hosts rest only while the higher target reserve would remain.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from math import floor, inf
+from collections.abc import Iterable, Set
+from dataclasses import replace
+from math import inf
 
 from gridbridge.decisions.elastic.counting import nodes_of
-from gridbridge.decisions.elastic.demand.needs import Need, need_of, number
-from gridbridge.decisions.elastic.demand.rooms import Ground, Room, amounts_of, pieces_in, taken
+from gridbridge.decisions.elastic.demand.needs import Need, need_of
+from gridbridge.decisions.elastic.demand.rooms import Ground, amounts_of, pieces_in, taken
 from gridbridge.decisions.elastic.demand.standing import (
     ground_of,
     instances_of,
@@ -18,8 +18,9 @@ from gridbridge.decisions.elastic.demand.standing import (
     rooms_of,
     widest,
 )
+from gridbridge.decisions.elastic.squeeze.reserve import Reserve, Working
 from gridbridge.model.elastic.cell import Shape
-from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
+from gridbridge.model.elastic.nodes import Node, Nodes, NodeState, is_same_host
 from gridbridge.model.elastic.plan import Plan, Refusal, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Restriction, Squeeze
 from gridbridge.model.elastic.standby import (
@@ -40,20 +41,7 @@ MAY_SHRINK = (
     Verdict.NONE_IDLE,
 )
 BRIEF = (Refusal.IDLE_BRIEFLY, Refusal.HOUR_IS_PAID)  # idle, and not given back yet
-NO_ROOM = Room(parts=())
 LAST = "auto"  # of hosts on standby these are woken last: nobody gave them an order
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Working:
-    """A host that takes tasks."""
-
-    name: str
-    free: int  # slots
-    amounts: tuple[tuple[str, float], ...]  # consumables that are left
-    tasks: tuple[int, ...]  # slots of each
-    movable: tuple[Shape, ...] = ()  # what those ask for that could run elsewhere again
-    room: Room = NO_ROOM
 
 
 def rest(
@@ -67,16 +55,17 @@ def rest(
     """
     known = facts or RestFacts()
     hosts = working(seen, rules, known)
+    reserve = Reserve(squeeze, hosts)
     told = Rest(
         cause=RestCause.BETWEEN,
-        working=len(hosts),
-        reserve=reserve_of(hosts, squeeze),
+        working=reserve.hosts,
+        reserve=reserve.requests,
         least=squeeze.minimal_reserve,
         target=squeeze.target_reserve,
     )
     if plan.verdict in BARRED or not rules.max_nodes:
         return _with(told, RestCause.BARRED)
-    if plan.add or plan.wake or not is_enough(hosts, squeeze.minimal_reserve, squeeze):
+    if plan.add or plan.wake or not reserve.is_enough(squeeze.minimal_reserve):
         return _woken(told, seen, plan, rules, squeeze, known, hosts)
     if plan.verdict not in MAY_SHRINK:
         return told
@@ -100,11 +89,11 @@ def working(seen: Situation, rules: Balance, facts: RestFacts) -> tuple[Working,
     left = {one.name: one.left for one in seen.cell.hosts}
     shapes = [one for some in facts.movable.values() for one in some]
     rooms = rooms_of(seen, ground_of(seen, rules.queue), patterns_of(shapes))
-    leaving = [one.name for one in seen.nodes if one.state is not NodeState.READY]
+    leaving = Nodes(one for one in seen.nodes if one.state is not NodeState.READY)
     found = []
     for name, instances in instances_of(seen).items():
         own = [one for one in instances if one.queue == rules.queue and one.is_usable]
-        if not any(one.total for one in own) or any(is_same_host(name, one) for one in leaving):
+        if not any(one.total for one in own) or leaving.of_host(name):
             continue
         tasks = tuple(slots for one in instances for slots in one.running)
         found.append(
@@ -118,32 +107,6 @@ def working(seen: Situation, rules: Balance, facts: RestFacts) -> tuple[Working,
             )
         )
     return tuple(found)
-
-
-def reserve_of(hosts: Iterable[Working], squeeze: Squeeze) -> int:
-    """Return how many standard requests could start on all hosts together."""
-    return sum(_fit(one, squeeze) for one in hosts)
-
-
-def _fit(host: Working, squeeze: Squeeze) -> int:
-    most: float = host.free // squeeze.standard_slots
-    told = dict(host.amounts)
-    for name, text in squeeze.standard_request.items():
-        amount = number(text)
-        if amount > 0:
-            most = min(most, told.get(name, inf) // amount)
-    return max(0, int(most))
-
-
-def is_enough(hosts: Sequence[Working], factor: float, squeeze: Squeeze) -> bool:
-    """Say whether hosts have a reserve, rounded down as hsqueeze does.
-
-    Tasks don't move as virtual machines do, so that it is counted on all hosts together, unless
-    each is to have it.
-    """
-    if squeeze.on_each:
-        return all(_fit(one, squeeze) >= floor(factor) for one in hosts)
-    return reserve_of(hosts, squeeze) >= floor(factor * len(hosts))
 
 
 def _woken(
@@ -170,21 +133,21 @@ def _woken(
     if room <= 0:
         return _with(told, RestCause.FULL)
     usual = max((one.free + sum(one.tasks) for one in hosts), default=squeeze.standard_slots)
-    tried, on = list(hosts), list[str]()
-    coming = sum(one.state.is_coming for one in seen.nodes)
-    tried.extend(_fresh("", usual) for _ in range(coming))
+    reserve, on, fresh = Reserve(squeeze, hosts), list[str](), _fresh(usual)
+    for _ in (one for one in seen.nodes if one.state.is_coming):
+        reserve.add(fresh)
     for node in asleep[:room]:
-        if len(on) >= count and is_enough(tried, squeeze.minimal_reserve, squeeze):
+        if len(on) >= count and reserve.is_enough(squeeze.minimal_reserve):
             break
         on.append(node.name)
-        tried.append(_fresh(node.name, usual))
+        reserve.add(fresh)
     if not on:
         return told
     return _with(told, RestCause.ASKED if count else RestCause.LACKING, on=tuple(on))
 
 
-def _fresh(name: str, slots: int) -> Working:
-    return Working(name=name, free=slots, amounts=(), tasks=())
+def _fresh(slots: int) -> Working:
+    return Working(name="", free=slots, amounts=(), tasks=())
 
 
 def standby(nodes: Iterable[Node], facts: RestFacts) -> tuple[Node, ...]:
@@ -228,18 +191,24 @@ def _rested(
     least = rules.min_nodes if plan.figures.least is None else plan.figures.least
     spare = sum(not one.is_left_over for one in nodes_of(seen)) - least
     ground, wide = ground_of(seen, rules.queue), widest(seen.cell, ())
-    off, moved, bound = tuple[str, ...](), tuple[Moved, ...](), list[str]()
+    off, moved, bound = list[str](), tuple[Moved, ...](), list[str]()
+    reserve = Reserve(squeeze, hosts)
     for host in reversed(_candidates(seen, plan, squeeze, hosts)):
         if len(off) >= spare:
             break
-        tried = _simulated((host.name, *off), hosts, ground, wide)
+        if not (moved or host.movable):  # no task is placed anew
+            off += [host.name] if reserve.spares(host, squeeze.target_reserve) else []
+            continue
+        tried = _simulated({host.name, *off}, hosts, ground, wide, squeeze)
         if tried is None:
             bound.append(host.name)
-        elif tried[1] and is_enough(tried[1], squeeze.target_reserve, squeeze):
-            off, moved = (host.name, *off), tried[0]
+        elif tried[1].hosts and tried[1].is_enough(squeeze.target_reserve):
+            off.append(host.name)
+            moved, reserve = tried
+    off.reverse()
     return Rest(
         cause=RestCause.PLENTY if off else RestCause.BETWEEN,
-        off=off,
+        off=tuple(off),
         moved=moved,
         bound=tuple(bound),
         working=told.working,
@@ -258,20 +227,15 @@ def _candidates(
     has only just become idle no host with tasks is freed in its place.
     """
     has_new_idle = any(one.cause in BRIEF for one in plan.refused)
-    own = {
-        host.name: node
-        for node in seen.nodes
-        for host in hosts
-        if is_same_host(node.name, host.name)
-    }
+    own, remove = Nodes(seen.nodes), frozenset(plan.remove)
     fit = [
         host
         for host in hosts
-        if (node := own.get(host.name))
+        if (node := own.of_host(host.name))
         and node.state is NodeState.READY
         and not (node.is_kept or node.is_unreachable)
         and not is_same_host(host.name, seen.master)
-        and (node.name in plan.remove or (host.tasks and not has_new_idle))
+        and (node.name in remove or (host.tasks and not has_new_idle))
         and _may_leave(host, squeeze)
     ]
     return sorted(fit, key=lambda host: -len(host.tasks))
@@ -286,11 +250,11 @@ def _may_leave(host: Working, squeeze: Squeeze) -> bool:
 
 
 def _simulated(
-    off: tuple[str, ...], hosts: tuple[Working, ...], ground: Ground, wide: int
-) -> tuple[tuple[Moved, ...], tuple[Working, ...]] | None:
+    off: Set[str], hosts: tuple[Working, ...], ground: Ground, wide: int, squeeze: Squeeze
+) -> tuple[tuple[Moved, ...], Reserve] | None:
     """Put the tasks of hosts that rest on the first other host with room, the largest first.
 
-    Return where each goes, and the hosts that work on as they are then; None where one has no room.
+    Return where each goes, and what hosts that work on have then; None where one has no room.
     Tasks that can't move end where they are.
     """
     left = {host.name: host for host in hosts if host.name not in off}
@@ -304,7 +268,7 @@ def _simulated(
                 return None
             left[target.name] = _with_task(target, need, ground)
             moved.append(Moved(source=host.name, target=target.name, slots=shape.slots))
-    return tuple(moved), tuple(left.values())
+    return tuple(moved), Reserve(squeeze, left.values())
 
 
 def _takes(host: Working, shape: Shape, need: Need, ground: Ground) -> bool:

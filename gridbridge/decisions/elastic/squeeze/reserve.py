@@ -1,0 +1,74 @@
+"""How many standard requests could start on hosts that work, and whether these are enough."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import floor, inf
+
+from gridbridge.decisions.elastic.demand.needs import number
+from gridbridge.decisions.elastic.demand.rooms import Room
+from gridbridge.model.elastic.cell import Shape
+from gridbridge.model.elastic.sections import Squeeze
+
+NO_ROOM = Room(parts=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Working:
+    """A host that takes tasks."""
+
+    name: str
+    free: int  # slots
+    amounts: tuple[tuple[str, float], ...]  # consumables that are left
+    tasks: tuple[int, ...]  # slots of each
+    movable: tuple[Shape, ...] = ()  # what those ask for that could run elsewhere again
+    room: Room = NO_ROOM
+
+
+class Reserve:
+    """The standard requests that could start on some hosts."""
+
+    def __init__(self, squeeze: Squeeze, hosts: Iterable[Working] = ()) -> None:
+        self.hosts = self.requests = 0
+        self._squeeze = squeeze
+        self._each: dict[int, int] = {}  # how many hosts have room for so many
+        for host in hosts:
+            self.add(host)
+
+    def add(self, host: Working) -> None:
+        """Count a host."""
+        self._count(fit(host, self._squeeze), 1)
+
+    def spares(self, host: Working, factor: float) -> bool:
+        """Count a host no more if the others, at least one, have enough; say whether they have."""
+        requests = fit(host, self._squeeze)
+        self._count(requests, -1)
+        is_spared = self.hosts > 0 and self.is_enough(factor)
+        if not is_spared:
+            self._count(requests, 1)
+        return is_spared
+
+    def _count(self, requests: int, hosts: int) -> None:
+        self.hosts += hosts
+        self.requests += requests * hosts
+        self._each[requests] = self._each.get(requests, 0) + hosts
+
+    def is_enough(self, factor: float) -> bool:
+        """Say whether hosts have a reserve, rounded down as hsqueeze does.
+
+        Tasks don't move as virtual machines do, so that it is counted on all hosts together,
+        unless each is to have it.
+        """
+        if self._squeeze.on_each:
+            return not any(count for one, count in self._each.items() if one < floor(factor))
+        return self.requests >= floor(factor * self.hosts)
+
+
+def fit(host: Working, squeeze: Squeeze) -> int:
+    """Return how many standard requests could start on a host."""
+    most: float = host.free // squeeze.standard_slots
+    told = dict(host.amounts)
+    for name, text in squeeze.standard_request.items():
+        amount = number(text)
+        if amount > 0:
+            most = min(most, told.get(name, inf) // amount)
+    return max(0, int(most))
