@@ -15,7 +15,8 @@ MULTIPLIERS = {  # sge_types(5), memory_specifier
     "t": 1000**4,
     "T": 1024**4,
 }
-SECONDS = {"s": 1, "min": 60, "h": 3600}
+MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
+SECONDS = {"s": 1, "min": MINUTE_S, "h": HOUR_S}
 CLOCK = "h:m:s"
 UNITS = (*MULTIPLIERS, *SECONDS, CLOCK)
 NO_LIMIT = ("INFINITY", "NONE")  # queue_conf(5), in any case of letters

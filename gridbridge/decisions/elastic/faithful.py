@@ -8,10 +8,9 @@ in the SGE balancer of StarCluster 0.95.6.
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.elastic.counting import nodes_of
+from gridbridge.model.amounts import DAY_S
 from gridbridge.model.elastic.cell import Instance, Waiting
 from gridbridge.model.elastic.plan import Figures, Situation
-
-DAY_S = 86400
 
 
 def figures(seen: Situation, queue: str) -> Figures:

@@ -1,12 +1,11 @@
 """When the last machine, the master's own, is ended: StarCluster's --kill-cluster, made safe."""
 
+from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine
 from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.elastic.owned import World
 from gridbridge.model.elastic.plan import Plan, Situation
 from gridbridge.model.elastic.sections import Balance
-
-HOUR_S = 3600.0
 
 
 def to_end(seen: Situation, world: World, plan: Plan, rules: Balance) -> tuple[str, Machine] | None:

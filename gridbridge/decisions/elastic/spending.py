@@ -4,10 +4,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from gridbridge.decisions.elastic.demand.hours import price_at
+from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.owned import Owned
 from gridbridge.model.elastic.sections import Pool
-
-HOUR_S = 3600.0
 
 
 def spent_since(

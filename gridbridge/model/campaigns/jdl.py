@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-HOUR_S = 3600
+from gridbridge.model.amounts import HOUR_S
+
 OUTLINED = ":"  # in the place of what runs, where something does
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.campaigns.forecast import error_of, errors, forecast
+from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.forecast import Forecast, Kept, Progress, Service
 from gridbridge.model.campaigns.plan import Plan, Seen, There
@@ -15,7 +16,6 @@ from gridbridge.state.database.predictions import Predictions
 
 WINDOW = timedelta(hours=1)  # in which tasks that end are counted, as in CiGri
 ANEW_S = 45.0  # one costs some milliseconds, and campaigns are many
-HOUR_S = 3600
 
 Elapsed = Mapping[tuple[int, str], tuple[float, ...]]
 

@@ -6,6 +6,7 @@ from itertools import groupby
 
 from gridbridge.decisions.campaigns.fairshare import decayed, used
 from gridbridge.decisions.campaigns.metascheduler import used_by
+from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, clusters_of
 from gridbridge.model.campaigns.plan import Plan, Seen
 from gridbridge.model.campaigns.sharing import ShareBy, Sharing, Usage
@@ -17,7 +18,6 @@ from gridbridge.state.database.campaigns import Campaigns
 
 FORGOTTEN_S = 1.0  # of slot-seconds; less than that decides nothing
 NEVER_S = 1e9  # of a success, at a cluster that has used slots and had none
-HOUR_S = 3600.0
 
 
 class Shares:

@@ -7,6 +7,7 @@ from typing import Any
 
 from gridbridge.decisions.elastic.round import noted
 from gridbridge.errors import ConfigError
+from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.explained import Explained
 from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.elastic.owned import Owned
@@ -18,7 +19,6 @@ from gridbridge.model.policy import Policy
 from gridbridge.services.elastic import deciding, looking, remembering
 from gridbridge.services.tools import configured
 
-HOUR_S = 3600.0
 NO_POOLS: Mapping[str, Pool] = {}
 
 

@@ -11,11 +11,11 @@ from math import ceil
 from gridbridge.decisions.elastic.counting import nodes_of
 from gridbridge.decisions.elastic.demand.hours import price_at
 from gridbridge.decisions.elastic.demand.keeping import idle_nodes, is_paid_for, paid_s
+from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.nodes import Node, NodeState
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 
-HOUR_S = 3600.0
 LEAVING = (NodeState.DRAINING, NodeState.REMOVING)
 
 

@@ -9,12 +9,12 @@ from gridbridge.decisions.elastic.demand.hours import hourly, price_at
 from gridbridge.decisions.elastic.demand.needs import Need
 from gridbridge.decisions.elastic.demand.rooms import Ground, Part, Room, amounts_of, pieces_in
 from gridbridge.decisions.elastic.demand.standing import environments_of, tags_of
+from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.layout import Counted, Layout
 from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 
-HOUR_S = 3600.0
 AS_USUAL = ""  # the pool of a cluster that has none: its nodes are as those that are there
 
 

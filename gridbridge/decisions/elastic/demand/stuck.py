@@ -13,12 +13,12 @@ from gridbridge.decisions.elastic.counting import elapsed_s, why_unable
 from gridbridge.decisions.elastic.demand.claims import Claim
 from gridbridge.decisions.elastic.demand.placing import place
 from gridbridge.decisions.elastic.demand.rooms import Blocks, Ground
+from gridbridge.model.amounts import MINUTE_S
 from gridbridge.model.elastic.cell import Waiting
 from gridbridge.model.elastic.plan import Refusal, Refused, Situation, Watched
 
 GAP_S = 3600.0  # after a longer one between two rounds the time begins anew: nobody looked
 AGAIN = 10  # times stuck_after_s: so long a row is no demand
-MINUTE_S = 60.0
 
 
 def still(seen: Situation, stuck_after_s: float) -> Mapping[int, Watched]:

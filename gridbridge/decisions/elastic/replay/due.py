@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from gridbridge.decisions.elastic.replay.azge import IDLE_TIMEOUT_S
+from gridbridge.model.amounts import HOUR_S, MINUTE_S
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.replayed import ReplayRules, Way
-
-HOUR_S, MINUTE_S = 3600.0, 60.0
 
 
 def due_s(seen: Situation, way: Way) -> float:

@@ -9,9 +9,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import replace
 
+from gridbridge.model.amounts import MINUTE_S
 from gridbridge.model.elastic.replayed import LeftOut, Ran, Workload
-
-MINUTE_S = 60.0
 
 
 def explained(workload: Workload) -> Workload:

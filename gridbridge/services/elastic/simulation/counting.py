@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.replayed import Moment, Outcome, Ran, Terms, Way
 
-HOUR_S = 3600.0
 LATE_S = 60.0
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
 
+from gridbridge.model.amounts import DAY_S
 from gridbridge.model.elastic.replayed import Ran, Workload
 
 BEGIN = datetime.fromisoformat("2026-03-02T00:00:00+00:00")  # a Monday
-DAY_S = 86400.0
 BURST, KINDS = 5.0, 12
 MEDIAN_S, KIND_SIGMA, TASK_SIGMA = 1200.0, 1.0, 0.5
 LEAST_S, MOST_S = 10.0, DAY_S
