@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.apply.elastic import preparing
 from gridbridge.apply.elastic.acts import Acts
-from gridbridge.decisions.elastic import by_hand, listed, mastership, untended
-from gridbridge.decisions.elastic import round as rounds
+from gridbridge.decisions.elastic import by_hand, listed, mastership, rounds, untended
 from gridbridge.decisions.elastic.demand.pools import is_left_out
 from gridbridge.decisions.elastic.life import Patience
 from gridbridge.decisions.elastic.moments import by_now, node_by_now

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from gridbridge.decisions.elastic.moments import record_by_now, watched_by_now
-from gridbridge.decisions.elastic.round import Asked
+from gridbridge.decisions.elastic.rounds import Asked
 from gridbridge.model.elastic.owned import PoolRecord, WishFor
 from gridbridge.model.elastic.plan import Watched
 from gridbridge.services.encoding import decode, encode

@@ -3,7 +3,7 @@
 import os
 from dataclasses import replace
 
-from gridbridge.decisions.elastic import round as rounds
+from gridbridge.decisions.elastic import rounds
 from gridbridge.decisions.elastic.moments import by_now
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.plan import Situation

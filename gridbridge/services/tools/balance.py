@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from gridbridge.decisions.elastic.round import noted
+from gridbridge.decisions.elastic.rounds import noted
 from gridbridge.errors import ConfigError
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.explained import Explained

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 from gridbridge.apply.elastic import tagging
 from gridbridge.apply.elastic.membership import membership_of
-from gridbridge.decisions.elastic import listed
-from gridbridge.decisions.elastic import round as rounds
+from gridbridge.decisions.elastic import listed, rounds
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.nodes import Node

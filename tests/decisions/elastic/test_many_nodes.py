@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gridbridge.decisions.elastic import listed
-from gridbridge.decisions.elastic import round as rounds
+from gridbridge.decisions.elastic import listed, rounds
 from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.decisions.elastic.life import Patience
 from gridbridge.decisions.elastic.squeeze.resting import rest

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.elastic import mastership
-from gridbridge.decisions.elastic.round import hosts_seen
+from gridbridge.decisions.elastic.rounds import hosts_seen
 from gridbridge.model.elastic.cell import Instance, Waiting
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic import round as rounds
+from gridbridge.decisions.elastic import rounds
 from gridbridge.model.elastic.machines import Machine
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import PoolRecord
