@@ -124,7 +124,7 @@ class Controller:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ByProgram:
     """A host by a program: `on HOST`, `off HOST`, and `status HOST`, which prints on or off."""
 
     program: str
@@ -155,7 +155,7 @@ class Woken:
     host: str
     mac: str
     broadcast: str
-    told: Told | None
+    told: ByProgram | None
 
     def on(self) -> None:
         """Send the packet; whether it was heard, the state tells later."""
@@ -202,9 +202,9 @@ def _controller(section: ProviderSection, _: str, host: PoweredHost) -> Switch:
     )
 
 
-def _told(section: ProviderSection, name: str, _: PoweredHost) -> Told:
+def _told(section: ProviderSection, name: str, _: PoweredHost) -> ByProgram:
     own = program.trusted(section.program)
-    return Told(program=own, host=name, timeout_s=section.timeout_s)
+    return ByProgram(program=own, host=name, timeout_s=section.timeout_s)
 
 
 def _woken(section: ProviderSection, name: str, host: PoweredHost) -> Switch:

@@ -129,7 +129,7 @@ def _refuse_nonsense(
         raise click.UsageError(f"{shown[0]} and --json: that tells it all")
 
 
-def _tell_model_as_json(told: service.Told) -> None:
+def _tell_model_as_json(told: service.ToldModel) -> None:
     output.as_json(
         {
             "answer": told.way.value,
@@ -142,7 +142,7 @@ def _tell_model_as_json(told: service.Told) -> None:
     )
 
 
-def _tell_model(told: service.Told, *, is_verbose: bool, has_headers: bool) -> None:
+def _tell_model(told: service.ToldModel, *, is_verbose: bool, has_headers: bool) -> None:
     if is_verbose:
         output.line(f"Offline candidates: {','.join(told.offline_candidates)}")
         output.line(f"Online candidates: {','.join(told.online_candidates)}")
@@ -154,7 +154,7 @@ def _tell_model(told: service.Told, *, is_verbose: bool, has_headers: bool) -> N
         output.line("Onlining all nodes will not yield enough capacity")
 
 
-def _tell_site(told: site.Told, *, is_json: bool) -> None:
+def _tell_site(told: site.ToldSite, *, is_json: bool) -> None:
     if is_json:
         deeds = [
             {"host": one.host, "do": one.doing.value, **({"tag": one.tag} if one.tag else {})}
@@ -174,7 +174,7 @@ def _tell_site(told: site.Told, *, is_json: bool) -> None:
         output.line(f"  {one.host}: {one.doing.value}{one.tag and f' {one.tag}'}")
 
 
-def _tell_commands(told: service.Told, path: str, *, is_json: bool) -> None:
+def _tell_commands(told: service.ToldModel, path: str, *, is_json: bool) -> None:
     if path == ON_SCREEN:
         output.line("")
         output.line("Commands to run:")

@@ -27,7 +27,7 @@ CHECK = "  check"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ToldModel:
     """What is said of a model."""
 
     way: Way
@@ -45,11 +45,11 @@ class Told:
         return tuple(line for line in self.script.removesuffix("\n").split("\n") if line != CHECK)
 
 
-def squeeze_model(path: str, minimal: float, target: float) -> Told:
+def squeeze_model(path: str, minimal: float, target: float) -> ToldModel:
     """Decide about a file; ParseError when it is none."""
     cluster = ganeti.read(path)
     done = squeeze(cluster, minimal, target)
-    return Told(
+    return ToldModel(
         way=done.way,
         nodes=_names(done, done.nodes),
         is_enough=done.is_enough,

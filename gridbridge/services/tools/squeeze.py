@@ -24,7 +24,7 @@ NEVER = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ToldSite:
     """What would be done, and why."""
 
     off: tuple[str, ...]
@@ -40,7 +40,7 @@ def plan(
     path: str = CONFIG,
     minimal: float | None = None,
     target: float | None = None,
-) -> Told:
+) -> ToldSite:
     """Decide as a round would, and do nothing; a folder is decided about without a cell.
 
     Raises NotSeen or ParseError when what is looked at is no whole answer, ConfigError for a
@@ -72,7 +72,7 @@ def plan(
     planned = deciding.planned(seen, policy.balance, policy.demand, policy.pools)
     facts = RestFacts(tags=tags, movable={} if folder else _movable(policy, seen))
     found, done, sentence = resting.decide(seen, planned, policy.balance, rules, facts)
-    return Told(off=found.off, on=found.on, sentence=sentence, deeds=done)
+    return ToldSite(off=found.off, on=found.on, sentence=sentence, deeds=done)
 
 
 def _movable(policy: Policy, seen: Situation) -> Mapping[str, tuple[Shape, ...]]:
