@@ -122,6 +122,7 @@ class Balancer:
         self._providers = providers
         self._acts = acts
         self.journal = Journal(memory.database)
+        self.done: tuple[Due, ...] = ()  # in the last round, with each node as it is then
 
     @property
     def patience(self) -> Patience:
@@ -254,9 +255,10 @@ class Balancer:
             meant = _after(seen.world.kept, plan.dues)
             self._memory.nodes.replace(meant)
             self._memory.forget_asked(rounds.taken_up(seen.asked, meant))
-        done = self._do(plan.dues)
-        after = [one for one in _after(seen.world.kept, done) if one.state is not NodeState.GONE]
-        changes = [(one.before, one.node) for one in done]
+        self.done = self._do(plan.dues)
+        there = _after(seen.world.kept, self.done)
+        after = [one for one in there if one.state is not NodeState.GONE]
+        changes = [(one.before, one.node) for one in self.done]
         is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_is_turn, plan.dues))
         self._note(seen, after, changes, plan.plan.watched, is_changed=is_changed)
         _tell(changes)

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -68,7 +68,6 @@ class Rounded:
 
     seen: Seen
     plan: RoundPlan
-    done: tuple[Due, ...] = ()  # what was due, with each node as it is then
 
 
 def require_fit(wanted: Wanted) -> None:
@@ -230,6 +229,7 @@ class Reported(Balancer):
             lambda: tagging.tags(policy),
         )
         self._wanted = wanted
+        self._pools = made.keys()  # that have a provider
         self._steady_s = clock.steady_s
         self._began_s = clock.steady_s()
         self._over: Rounded | None = None
@@ -241,7 +241,7 @@ class Reported(Balancer):
         """
         seen = super().gather()
         world = seen.world
-        is_whole = world.machines.keys() == self._providers.keys()
+        is_whole = world.machines.keys() == self._pools
         if self._wanted.kills_master and is_whole and len(mastership.tagged(world)) != 1:
             tag = f"{MASTER_TAG} = {world.cluster}"
             words = f"{tag}: --kill-master needs just one machine with this tag"
@@ -263,13 +263,6 @@ class Reported(Balancer):
         self._over = Rounded(seen=seen, plan=plan)
         return plan
 
-    def _do(self, dues: Sequence[Due]) -> tuple[Due, ...]:
-        """Do what is due, and remember what came of it."""
-        done = super()._do(dues)
-        if self._over:
-            self._over = replace(self._over, done=done)
-        return done
-
     def report(self) -> None:
         """Write the row of numbers, publish the round, and do what else follows."""
         if self._over is None:
@@ -284,7 +277,8 @@ class Reported(Balancer):
         )
         numbers = seeing.note(over.seen.situation, self._wanted.rules.queue, places)
         if self._wanted.is_acting:
-            done = _done(self._wanted, over, self._steady_s() - self._began_s)
+            took_s = self._steady_s() - self._began_s
+            done = _done(self._wanted, over, self.done, took_s)
             published.after_round(
                 policy.site.cluster,
                 over.seen.situation,
@@ -300,7 +294,7 @@ def _tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> None:
     tagging.change(policy, host, tag, is_wanted=is_wanted)
 
 
-def _done(wanted: Wanted, over: Rounded, took_s: float) -> Done:
+def _done(wanted: Wanted, over: Rounded, dues: Iterable[Due], took_s: float) -> Done:
     so_far = Done(
         took_s=took_s,
         sentence=over.plan.sentence,
@@ -309,7 +303,7 @@ def _done(wanted: Wanted, over: Rounded, took_s: float) -> Done:
         max_nodes=wanted.rules.max_nodes,
         cost_hour=_cost_hour(wanted.policy.pools, over.seen),
     )
-    ours = (one for one in over.done if one.node.cause is not Cause.ANOTHERS)
+    ours = (one for one in dues if one.node.cause is not Cause.ANOTHERS)
     return counted(((one.before, one.node) for one in ours), so_far)
 
 
