@@ -7,12 +7,12 @@ next round goes on by what was kept and by what the cell and the providers show.
 import logging
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.apply.elastic import preparing
 from gridbridge.apply.elastic.acts import Acts
-from gridbridge.decisions.elastic import by_hand, listed, mastership, rounds, untended
+from gridbridge.decisions.elastic import listed, mastership, rounds, untended
 from gridbridge.decisions.elastic.demand.pools import is_left_out
 from gridbridge.decisions.elastic.life import Patience
 from gridbridge.decisions.elastic.moments import by_now, node_by_now
@@ -27,17 +27,12 @@ from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, Owned, World
 from gridbridge.model.elastic.plan import Plan, Situation, Watched
 from gridbridge.model.elastic.sections import (
-    Balance,
-    Demand,
-    Pool,
-    ProviderSection,
     Restriction,
-    Squeeze,
 )
 from gridbridge.model.elastic.standby import Rest, RestFacts
-from gridbridge.model.elastic.told import Told
 from gridbridge.providers.protocol import Provider
 from gridbridge.services.elastic import deciding, journalled, remembering, resting, telling
+from gridbridge.services.elastic.balanced import BalancedSite, RoundPlan, Seen
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell.clock import Clock
@@ -46,57 +41,6 @@ AT_ONCE = 16  # nodes with which something is done side by side
 KEPT = timedelta(days=90)  # decisions, as far as there is room for them
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BalancedSite:
-    """A site, and by what it is balanced."""
-
-    cluster: str
-    rules: Balance
-    demand: Demand
-    pools: Mapping[str, Pool]
-    needs_key: bool = False
-    is_faithful: bool = False
-    kills_master: bool = False  # when nothing else is left
-    squeeze: Squeeze | None = None  # None: the site's own hosts are left as they are
-    switched: frozenset[str] = frozenset()  # the pools of those hosts
-    released: frozenset[str] = frozenset()  # the same, when they are not squeezed any more
-    sections: Mapping[str, ProviderSection] = field(default_factory=dict)  # who makes machines
-
-    def ending(self, pool: str, machine: str) -> str:
-        """Return what an administrator types who ends a machine of a pool by hand."""
-        provider = self.pools.get(pool, Pool()).provider
-        return by_hand.ending(machine, provider, self.sections.get(provider))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What a round looks at."""
-
-    situation: Situation
-    world: World
-    asked: rounds.Asked
-    movable: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)  # by host
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundPlan:
-    """What a round does."""
-
-    plan: Plan
-    dues: tuple[Due, ...]
-    told: Told
-
-    @property
-    def sentence(self) -> str:
-        """What the policy decided, and why."""
-        return self.told.sentence
-
-    @property
-    def done(self) -> tuple[str, ...]:
-        """What is done with nodes, in words."""
-        return tuple(one.words for one in self.dues if one.act or one.is_over)
 
 
 class Balancer:

@@ -33,7 +33,8 @@ from gridbridge.model.policy import Policy
 from gridbridge.providers import registry
 from gridbridge.services import cycle, process
 from gridbridge.services.elastic import looking, published, seeing
-from gridbridge.services.elastic.acting import AT_ONCE, BalancedSite, Balancer, RoundPlan, Seen
+from gridbridge.services.elastic.acting import AT_ONCE, Balancer
+from gridbridge.services.elastic.balanced import BalancedSite, RoundPlan, Seen
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.services.elastic.seeing import Seeing
 from gridbridge.services.journal import Entry

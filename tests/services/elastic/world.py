@@ -28,7 +28,8 @@ from gridbridge.model.elastic.plan import Figures, Rules, Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool, ProviderSection, Squeeze
 from gridbridge.providers.protocol import Provider
 from gridbridge.services.cycle import once
-from gridbridge.services.elastic.acting import BalancedSite, Balancer, RoundPlan
+from gridbridge.services.elastic.acting import Balancer
+from gridbridge.services.elastic.balanced import BalancedSite, RoundPlan
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database

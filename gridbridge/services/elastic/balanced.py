@@ -1,0 +1,62 @@
+"""What a round of the balancer is made of: the site, what is looked at, and what is done."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gridbridge.decisions.elastic import by_hand, rounds
+from gridbridge.model.elastic.cell import Shape
+from gridbridge.model.elastic.owned import Due, World
+from gridbridge.model.elastic.plan import Plan, Situation
+from gridbridge.model.elastic.sections import Balance, Demand, Pool, ProviderSection, Squeeze
+from gridbridge.model.elastic.told import Told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancedSite:
+    """A site, and by what it is balanced."""
+
+    cluster: str
+    rules: Balance
+    demand: Demand
+    pools: Mapping[str, Pool]
+    needs_key: bool = False
+    is_faithful: bool = False
+    kills_master: bool = False  # when nothing else is left
+    squeeze: Squeeze | None = None  # None: the site's own hosts are left as they are
+    switched: frozenset[str] = frozenset()  # the pools of those hosts
+    released: frozenset[str] = frozenset()  # the same, when they are not squeezed any more
+    sections: Mapping[str, ProviderSection] = field(default_factory=dict)  # who makes machines
+
+    def ending(self, pool: str, machine: str) -> str:
+        """Return what an administrator types who ends a machine of a pool by hand."""
+        provider = self.pools.get(pool, Pool()).provider
+        return by_hand.ending(machine, provider, self.sections.get(provider))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a round looks at."""
+
+    situation: Situation
+    world: World
+    asked: rounds.Asked
+    movable: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)  # by host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundPlan:
+    """What a round does."""
+
+    plan: Plan
+    dues: tuple[Due, ...]
+    told: Told
+
+    @property
+    def sentence(self) -> str:
+        """What the policy decided, and why."""
+        return self.told.sentence
+
+    @property
+    def done(self) -> tuple[str, ...]:
+        """What is done with nodes, in words."""
+        return tuple(one.words for one in self.dues if one.act or one.is_over)
