@@ -342,6 +342,16 @@ def test_it_is_told_what_a_job_asks_for_in_vain(one: Waiting, expected: str) -> 
     assert expected in reason(told, RULES)
 
 
+@pytest.mark.parametrize("limits", [{"limit": 1}, {"quota": 7}, {"span": 1}])
+def test_a_task_that_wants_more_nodes_than_a_pool_gives_is_told(limits: dict[str, int]) -> None:
+    """Also where nodes of two pools together could run it."""
+    pools = {name: Pool(slots=4, **limits) for name in ("a", "b")}
+    seen = cell(*full(MASTER), wait=[waiting(9, slots=8, pe="fill")])
+    found = plan(seen, pools)
+
+    assert (found.add, [one.cause for one in found.refused]) == (0, [Refusal.TOO_SPREAD])
+
+
 def test_of_several_environments_one_that_can_give_the_slots_is_taken() -> None:
     """Grid Engine looks for one whose fixed number divides them (sge_pe(5), allocation_rule)."""
     rules = {"p2": 2, "p3": 3}

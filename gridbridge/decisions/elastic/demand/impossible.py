@@ -23,10 +23,12 @@ ORDER = (Refusal.NO_QUEUE, Refusal.NO_VALUE, Refusal.TOO_WIDE, Refusal.TOO_MUCH)
 
 def _could(need: Need, offer: Offer, ground: Ground) -> bool:
     """Say whether a task fits on nodes of a pool, if it has as many as it may together."""
-    each, span = pieces_in(need, offer.room, ground), offer.pool.span
-    if not each or not span or need.pieces == 1:
+    each, pool = pieces_in(need, offer.room, ground), offer.pool
+    if not each or need.pieces == 1:
         return each > 0
-    return span * (1 if need.is_apart else each) >= need.pieces
+    limits = [one for one in (pool.span, pool.limit) if one]
+    limits += [pool.quota // pool.slots] if pool.quota else []
+    return not limits or min(limits) * (1 if need.is_apart else each) >= need.pieces
 
 
 def _lack(need: Need, room: Room, ground: Ground) -> Refused | None:
