@@ -15,11 +15,12 @@ from gridbridge.services.tools import drain as service
 )
 @FOLDER
 def drain(cluster: str, reason: str, folder: str) -> None:
-    """Let no more jobs go to a cluster.
+    """Let no more jobs and tasks go to a cluster.
 
     Its transfer queues close within a few seconds, and campaigns send it nothing from their next
     cycle on, until `gridbridge undrain`, over restarts too. What is there already goes on to its
-    end. For root and the service account. Exit status: 0, 2 for an error.
+    end. A cluster that no transfer queue leads to, as the site's own, is closed to campaigns
+    alone. For root and the service account. Exit status: 0, 2 for an error.
 
     \b
     Example:
@@ -32,7 +33,7 @@ def drain(cluster: str, reason: str, folder: str) -> None:
 @click.argument("cluster")
 @FOLDER
 def undrain(cluster: str, folder: str) -> None:
-    """Let jobs go to a drained cluster again.
+    """Let jobs and tasks go to a drained cluster again.
 
     For root and the service account. Exit status: 0, 2 for an error, such as a cluster
     that is not drained.

@@ -58,7 +58,7 @@ def show(report: Report, now: datetime) -> None:
         output.table(TRANSFERS, rows, _plain, unbroken=TRANSFERS[:-1])
     else:
         output.line("no open transfer")
-    for line in report.late:
+    for line in (*report.drained, *report.late):
         output.line(f"\n{line}")
 
 

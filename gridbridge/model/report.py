@@ -62,6 +62,7 @@ class Report:
     clusters: tuple[ClusterReport, ...] = ()
     queues: tuple[QueueReport, ...] = ()
     transfers: tuple[TransferReport, ...] = ()
+    drained: tuple[str, ...] = ()  # clusters that no queue leads to, and why
     late: tuple[str, ...] = ()  # rounds of other programs that don't end
 
 

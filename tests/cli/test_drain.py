@@ -11,8 +11,9 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.transfer.health import judge_queue
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.shown import ShownGrid, ShownGridCluster
 from gridbridge.services.tools.drain import MAX_CHARACTERS
-from gridbridge.state import drains
+from gridbridge.state import campaigns_shown, drains
 from gridbridge.state import shown as files
 from tests.shown import publish, shown
 
@@ -52,8 +53,8 @@ def test_a_drain_is_taken_back_once(folder: str) -> None:
 @pytest.mark.parametrize(
     ("words", "wrong"),
     [
-        (("gamma", "--reason", "x"), "no transfer queue leads to 'gamma'; there are some to: beta"),
-        (("../load", "--reason", "x"), "no transfer queue leads to '../load'"),
+        (("gamma", "--reason", "x"), "nothing is sent to 'gamma'; what can be drained: beta"),
+        (("../load", "--reason", "x"), "nothing is sent to '../load'"),
         (("beta", "--reason", ""), "the reason is one line of at most 500 characters"),
         (("beta", "--reason", "a\nb"), "the reason is one line"),
         (("beta", "--reason", "x" * (MAX_CHARACTERS + 1)), "the reason is one line"),
@@ -67,6 +68,32 @@ def test_what_is_wrong_is_told_and_drains_nothing(
     assert isinstance(told.exception, GridbridgeError)
     assert wrong in str(told.exception)
     assert drains.names(folder) == frozenset()
+
+
+def test_a_cluster_of_campaigns_is_drained_though_no_queue_leads_there(tmp_path: Path) -> None:
+    """A site without transfer queues keeps its campaigns from a cluster so."""
+    folder = publish(tmp_path, shown(service=None, clusters={}))
+    drains.make_folder(folder)
+    gamma = ShownGridCluster(name="gamma", kind="oar")
+    campaigns_shown.put(ShownGrid(at=datetime.now(UTC), clusters=(gamma,)), folder)
+
+    drained = run(folder, "drain", "gamma", "--reason", "new disks")
+    status = run(folder, "status")
+
+    assert (drained.exit_code, drains.names(folder)) == (0, {"gamma"})
+    me = pwd.getpwuid(os.getuid()).pw_name
+    assert f"\ngamma: drained by {me} 0 s ago: new disks; no campaign sends tasks there" in (
+        status.stdout
+    )
+
+
+def test_where_nothing_runs_nothing_can_be_drained_yet(tmp_path: Path) -> None:
+    folder = publish(tmp_path, shown(service=None, clusters={}))
+
+    told = run(folder, "drain", "gamma", "--reason", "x")
+
+    why = "what can be drained: none, for no poller or runner has told of one yet"
+    assert str(told.exception) == f"nothing is sent to 'gamma'; {why}"
 
 
 @pytest.mark.parametrize("words", [("drain", "beta", "--reason", "x"), ("undrain", "beta")])

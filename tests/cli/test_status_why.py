@@ -101,7 +101,7 @@ def test_json_has_what_the_tables_have(tmp_path: Path) -> None:
     status = json.loads(run("status", "--json", "--published", folder).stdout)
     why = json.loads(run("why", "12", "--json", "--published", folder).stdout)
 
-    assert list(status) == ["alarm", "clusters", "queues", "transfers", "late"]
+    assert list(status) == ["alarm", "clusters", "queues", "transfers", "drained", "late"]
     assert status["alarm"].startswith("gridbridge-poller is silent")  # NOW is long ago
     assert status["transfers"][0]["transfer"]["remote_id"] == 34
     assert list(why) == ["alarm", "tasks"]

@@ -1,4 +1,4 @@
-"""Drains a remote cluster: no more jobs go there, jobs that are there go on."""
+"""Drains a cluster: no more jobs or tasks go there, what is there goes on."""
 
 import os
 import pwd
@@ -8,18 +8,19 @@ from datetime import datetime
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.shown import ShownDrain
+from gridbridge.services.tools import campaign_events
 from gridbridge.state import drains, shown
 
 MAX_CHARACTERS = 500
 
 
 def drain(cluster: str, reason: str, now: datetime, folder: str = PUBLISHED) -> None:
-    """Close the queues that lead to a cluster; the poller does it at its next look.
+    """Close the queues that lead to a cluster, and the cluster to campaigns.
 
-    Raises GridbridgeError for a cluster to which no queue leads, StateError for others.
+    The poller and the runner do it at their next looks. Raises GridbridgeError for a cluster to
+    which nothing is sent, StateError for others than root and the service account.
     """
-    service = shown.read_all(folder).service
-    refuse_unreached(cluster, (route.cluster for route in service.routes) if service else ())
+    _refuse_unknown(cluster, folder)
     if not reason.isprintable() or not 0 < len(reason) <= MAX_CHARACTERS:
         raise GridbridgeError(f"the reason is one line of at most {MAX_CHARACTERS} characters")
     by = pwd.getpwuid(os.getuid()).pw_name
@@ -33,9 +34,18 @@ def undrain(cluster: str, folder: str = PUBLISHED) -> None:
         raise GridbridgeError(f"{cluster} is not drained; those that are: {known}")
 
 
+def _refuse_unknown(cluster: str, folder: str) -> None:
+    service = shown.read_all(folder).service
+    queues = {route.cluster for route in service.routes} if service else set()
+    known = sorted(queues | {one.name for one in campaign_events.clusters(folder)})
+    if cluster not in known:
+        names = ", ".join(known) or "none, for no poller or runner has told of one yet"
+        raise GridbridgeError(f"nothing is sent to {cluster!r}; what can be drained: {names}")
+
+
 def refuse_unreached(cluster: str, reached: Iterable[str]) -> None:
     """Raise GridbridgeError for a cluster to which no queue leads."""
     clusters = sorted(set(reached))
     if cluster not in clusters:
-        known = ", ".join(clusters) or "none"
-        raise GridbridgeError(f"no transfer queue leads to {cluster!r}; there are some to: {known}")
+        known = f"there are some to: {', '.join(clusters)}" if clusters else "there is none"
+        raise GridbridgeError(f"no transfer queue leads to {cluster!r}; {known}")

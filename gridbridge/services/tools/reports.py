@@ -47,6 +47,11 @@ def report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> Report
             )
             for one in shown.transfers
         ),
+        drained=tuple(
+            f"{name}: {health.drained(name, shown, now)}; no campaign sends tasks there"
+            for name in shown.drained
+            if name not in {route.cluster for route in routes}
+        ),
         late=rounds.late(now, folder),
     )
 
