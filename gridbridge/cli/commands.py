@@ -1,7 +1,8 @@
-"""Groups of commands: help shows whole first sentences; a module waits until it is needed."""
+"""Groups of commands: whole sentences in help, near names for wrong ones, modules when needed."""
 
 import ast
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,17 @@ import click
 
 class Group(click.Group):
     """Commands whose first sentences help shows whole; click cuts them at the end of a line."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is meant; for an unknown word tell what is near to it."""
+        word, known = args[0], self.list_commands(ctx)
+        if word in known or word.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        near = get_close_matches(word, known, 1)
+        hint = f"{near[0]} is the nearest" if near else f"the commands are {', '.join(known)}"
+        raise click.UsageError(f"No such command {word!r}; {hint}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the name and the first sentence of each command."""

@@ -47,6 +47,8 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
         return step() or status
     except ReaderGone:
         return READER_GONE
+    except click.NoSuchOption as error:
+        return _told(name, _visible(error).format_message(), error.exit_code)
     except click.ClickException as error:
         return _told(name, error.format_message(), error.exit_code)
     except click.Abort:
@@ -57,6 +59,16 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
         _log.debug("unexpected", exc_info=True)
         hint = f"; {DEBUGS[name]} shows where" if name in DEBUGS else ""
         return _told(name, f"unexpected {type(error).__name__}: {error}{hint}")
+
+
+def _visible(error: click.NoSuchOption) -> click.NoSuchOption:
+    """Return it without the options that programs alone give each other."""
+    if not error.possibilities or not error.ctx:
+        return error
+    options = [each for each in error.ctx.command.params if isinstance(each, click.Option)]
+    hidden = {word for each in options if each.hidden for word in each.opts}
+    near = [word for word in error.possibilities if word not in hidden]
+    return click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx)
 
 
 def _told(name: str, message: str, status: int = ERROR) -> int:

@@ -23,7 +23,7 @@ NUMBERS = ("WAITED", "WALLCLOCK", "CPU", "MAXRSS", "FAILED", "EXIT", "JOBS", "UT
 MOST_DAYS = 36500.0
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(context_settings={"help_option_names": ["-h", "--help", "-help"]})
 @click.option("-j", "job", metavar="JOB[.TASK]", help="Tell of this local job, record by record.")
 @click.option(
     "-o",

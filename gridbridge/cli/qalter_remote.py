@@ -35,7 +35,11 @@ class Qalter(click.Command):
         """Refuse options that are qalter's but not ours."""
         for word in args:
             name = word.partition("=")[0] if word.startswith("--") else word
-            if word.startswith("-") and name not in (*OWN, "--help") and not word[1:].isdigit():
+            if (
+                word.startswith("-")
+                and name not in (*OWN, "--help", "-help")
+                and not word[1:].isdigit()
+            ):
                 known = "this changes -p, -l and -h of what waits there"
                 raise click.UsageError(f"no {word}: {INSTEAD.get(word, known)}")
         return super().parse_args(ctx, args)
@@ -50,7 +54,7 @@ def _resources(_: click.Context, __: click.Parameter, value: tuple[str, ...]) ->
     return pairs or None
 
 
-@click.command(cls=Qalter, context_settings={"help_option_names": ["--help"]})
+@click.command(cls=Qalter, context_settings={"help_option_names": ["--help", "-help"]})
 @click.argument("job", metavar="JOB[.TASK]")
 @click.option("-p", "priority", metavar="N", type=click.IntRange(-1023, 1024), help="Its priority.")
 @click.option(

@@ -11,7 +11,7 @@ from gridbridge.services.tools import remote_half
 PATTERN = frozenset("*?[")  # qdel takes them (sge_types(1)); nobody's name has them
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(context_settings={"help_option_names": ["-h", "--help", "-help"]})
 @click.argument("jobs", metavar="JOB[.TASK]...", nargs=-1)
 @click.option("-u", "owner", metavar="USER", help="All of USER's jobs that are away: your own.")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Only say what would be deleted.")

@@ -28,7 +28,7 @@ def _states(_: click.Context, __: click.Parameter, value: str) -> str:
     return value
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(context_settings={"help_option_names": ["-h", "--help", "-help"]})
 @click.option(
     *("-u", "users"),
     metavar="USER[,USER]",

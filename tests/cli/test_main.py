@@ -42,7 +42,10 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (("nothing",), "No such command 'nothing'"),
+        (("nothing",), "No such command 'nothing'; the commands are balance, check, data"),
+        (("stats",), "No such command 'stats'; status is the nearest"),
+        (("balance", "pln"), "No such command 'pln'; plan is the nearest"),
+        (("setup", "transfr"), "No such command 'transfr'; transfer is the nearest"),
         (("check", "--jsn"), "No such option '--jsn'"),
         (("setup", "transfer"), "Missing argument 'CLUSTER'"),
         (("setup", "transfer", "beta", "--slots", "0"), "0 is not in the range"),

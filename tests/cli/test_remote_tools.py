@@ -346,6 +346,7 @@ def test_a_service_that_never_ran_is_told(
 def test_help_has_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"Example:\n      {name}" in (PROGRAMS[name].callback.__doc__ or "")
     assert run(monkeypatch, name, "--help") == 0
+    assert run(monkeypatch, name, "-help") == 0  # as Grid Engine's own commands have it
 
 
 def test_a_record_of_long_ago_has_its_day(capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,6 +55,17 @@ def test_a_jdl_that_was_typed_without_f_is_refused(
     )
 
 
+def test_a_near_name_is_one_that_people_may_type(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--ready is said by gridsub on a login node alone."""
+    status, (told,) = run(monkeypatch, capsys, "--aray", "1-3", "--", "echo")
+
+    assert status == 2
+    assert "--array" in told
+    assert "--ready" not in told
+
+
 def test_a_check_behind_the_script_submits_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
