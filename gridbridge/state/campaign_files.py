@@ -254,6 +254,14 @@ def brought(
         raise NotTheirs(f"campaign {campaign}: its file is not yours to read") from error
 
 
+def owner_of(campaign: int, folder: str = CAMPAIGNS) -> int:
+    """Return the uid of whose campaign it is; NotTheirs where its file is there no more."""
+    try:
+        return os.lstat(f"{folder}/{file_of(campaign)}").st_uid
+    except OSError as error:
+        raise NotTheirs(f"campaign {campaign}: its file is there no more") from error
+
+
 def held(uid: int, folder: str = CAMPAIGNS) -> tuple[int, int]:
     """Return how many files of a person's campaigns lie there, and how many bytes they have."""
     sizes = []

@@ -136,9 +136,13 @@ def _stream(number: int, task: ShownTask, *, is_error: bool) -> int:
     texts, problems = campaign_outputs.ends_of([task], stream, MOST_BYTES, places)
     for problem in problems:
         output.complain(f"gridstat: {problem}")
+    if not texts and not problems:
+        path = f"{places[task.cluster].folder}/{campaign_outputs.name_of(task, stream)}"
+        none = f"no {path} at {task.cluster}: it has not begun there, or the file was removed"
+        output.complain(f"gridstat: job {number}.{task.number}: {none}")
     for text in filter(None, texts.values()):
         output.line(text.removesuffix("\n"))
-    return 1 if problems else 0
+    return 0 if texts else 1
 
 
 def _errors(number: int, tasks: Sequence[ShownTask]) -> tuple[dict[int, str], list[str]]:

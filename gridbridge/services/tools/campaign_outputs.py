@@ -18,8 +18,9 @@ from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.places import CAMPAIGNS, CONFIG
 from gridbridge.model.route import BARE, Login
 from gridbridge.services.tools import configured
-from gridbridge.shell import rsync, ssh
+from gridbridge.shell import rsync, ssh, trust
 from gridbridge.state import campaign_files
+from gridbridge.state.campaign_files import NotTheirs
 
 OUT, ERR = "out", "err"
 HOME = "$HOME"
@@ -27,7 +28,10 @@ A_CALL = 200  # files
 LOOK = """\
 cd -- "$1" || exit
 most=$2; shift 2
-for name; do tail -c "$most" -- "$name" 2>/dev/null | tr -d '\\000'; printf '\\000'; done
+for name; do
+    if [ -f "$name" ]; then printf +; tail -c "$most" -- "$name" 2>/dev/null | tr -d '\\000'; fi
+    printf '\\000'
+done
 """
 
 
@@ -56,8 +60,15 @@ def name_of(task: ShownTask, stream: str) -> str:
 
 
 def places(number: int, folder: str = CAMPAIGNS, config: str = CONFIG) -> Mapping[str, Place]:
-    """Return where a campaign of ours has its outputs; NotTheirs for another's."""
+    """Return where a campaign of ours has its outputs; NotTheirs for another's.
+
+    Root, who reads everybody's campaigns, is told whose home has the outputs.
+    """
     header, _ = campaign_files.brought(number, folder)
+    uid = campaign_files.owner_of(number, folder)
+    if uid != os.geteuid():
+        owner = trust.name_of(uid)
+        raise NotTheirs(f"campaign {number}: its outputs are {owner}'s: sudo -u {owner} ...")
     policy, _ = configured.load(config)
     known = {name: each for name, each in header["clusters"].items() if name in policy.clusters}
     found = {}
@@ -76,7 +87,10 @@ def places(number: int, folder: str = CAMPAIGNS, config: str = CONFIG) -> Mappin
 def ends_of(
     tasks: Iterable[ShownTask], stream: str, most: int, at: Mapping[str, Place]
 ) -> tuple[dict[int, str], list[str]]:
-    """Return the last bytes of each task's stream as text, by task, and what went wrong."""
+    """Return the last bytes of each task's stream as text, by task, and what went wrong.
+
+    A task whose file is not there is left out.
+    """
     texts: dict[int, str] = {}
     problems: list[str] = []
     for cluster, some in _by_cluster(tasks).items():
@@ -142,7 +156,8 @@ def _look(place: Place, tasks: list[ShownTask], stream: str, most: int) -> dict[
     argv = ("/bin/sh", "-c", LOOK, "sh", place.folder, str(most), *names)
     done = ssh.run(place.login, argv, dict(BARE), place.timeout_s).checked()
     texts = done.stdout.decode("utf-8", "replace").split("\0")
-    return {task.number: text for task, text in zip(tasks, texts, strict=False)}
+    found = zip(tasks, texts, strict=False)
+    return {task.number: text.removeprefix("+") for task, text in found if text}
 
 
 def _by_cluster(tasks: Iterable[ShownTask]) -> dict[str, list[ShownTask]]:

@@ -141,6 +141,21 @@ def test_a_task_that_is_not_there_ends_with_1(site: Site, job: str) -> None:
     assert (done.return_value, done.output) == (1, f"gridstat: no job {job}\n")
 
 
+def test_an_output_that_is_not_there_is_told(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is another thing than one that is empty."""
+    place = campaign_outputs.Place(login=None, folder=str(tmp_path), timeout_s=9)
+    monkeypatch.setattr(campaign_outputs, "places", lambda _: {"beta": place})
+    Path(tmp_path, "0.1.err").write_text("")
+
+    there, gone = site.stat("-j", "7.0", "-E"), site.stat("-j", "7.0", "-O")
+
+    assert (there.return_value, there.output) == (0, "")
+    none = f"no {tmp_path}/0.1.out at beta: it has not begun there, or the file was removed"
+    assert (gone.return_value, gone.output) == (1, f"gridstat: job 7.0: {none}\n")
+
+
 @pytest.mark.parametrize("options", [["-J", "7"], ["-j", "7.0", "-O"], ["-j", "7.0", "-E"]])
 def test_what_is_the_owners_is_refused_to_others(site: Site, options: list[str]) -> None:
     """In one line, with 1."""

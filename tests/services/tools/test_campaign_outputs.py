@@ -72,7 +72,9 @@ def test_a_folder_of_anothers_takes_no_outputs(
 
 
 def test_the_end_of_a_stream_is_read_where_it_is(beta: Place) -> None:
-    """A task that has none gives nothing, and bytes that are no text are replaced."""
+    """A task without the file is left out, and bytes that are no text are replaced."""
+    assert ends_of(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n"}, [])
+    Path(beta.folder, "1.2.out").write_text("")
     assert ends_of(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n", 1: ""}, [])
     assert ends_of(TASKS, ERR, 4, {"beta": beta}) == ({0: "b\ufffd\n", 1: "end\n"}, [])
 
@@ -170,6 +172,18 @@ def test_the_folder_is_below_the_home_of_each_cluster(
         "alpha": local.format(home=os.path.expanduser("~")),
         "gamma": far,
     }
+
+
+def test_root_is_told_whose_home_has_the_outputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In root's own home there are none, and none is looked for."""
+    bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": AtCluster(exec_file="x")}))
+    (tmp_path / "gridbridge.toml").write_text(CONFIG)
+    monkeypatch.setattr(campaign_files, "owner_of", lambda *_: 1)
+
+    with pytest.raises(NotTheirs, match="campaign 7: its outputs are daemon's: sudo -u daemon"):
+        places(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
 
 
 SWEEP = ShownCampaign(
