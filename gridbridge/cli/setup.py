@@ -1,5 +1,6 @@
 """gridbridge setup: prints what a site lacks as a shell script, and with --apply makes it."""
 
+import os
 from collections.abc import Sequence
 
 import click
@@ -17,6 +18,7 @@ from gridbridge.services.site import balancer, besteffort, brokerage
 from gridbridge.services.site import setup as service
 from gridbridge.services.site.setup import Step
 from gridbridge.services.site.wanted_queue import QueueOrder
+from gridbridge.shell import trust
 
 APPLY = click.option("--apply", "is_applied", is_flag=True, help="Make the changes, one by one.")
 
@@ -201,6 +203,8 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
     if is_removed and (nodes := balancer.nodes_left()):
         whom = "it" if nodes == 1 else "them"
         _warn(f"the last round saw {count(nodes, 'node')} of pools: nobody removes {whom} any more")
+    if is_applied and found and os.geteuid() != trust.ROOT:
+        raise GridbridgeError("--apply: only root may make this; without it the lines are printed")
     if carry_out(found, policy, is_applied=is_applied):
         verify(planned(policy))
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from gridbridge.cli import check, main, setup
-from gridbridge.model.site.setup import State
+from gridbridge.model.site.setup import Edit, State, Verb
 from gridbridge.services.site.check import Item, Report
 from gridbridge.shell.clock import Clock
 
@@ -109,6 +109,22 @@ def test_a_cell_that_is_not_there_is_one_clear_line(
     status = run(monkeypatch, "setup", "transfer", "beta", "--slots", "1", "--pending-limit", "1")
 
     assert (status, capsys.readouterr().err.count("\n")) == (2, 1)
+
+
+def test_who_is_not_root_makes_no_balancer(
+    configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Useradd would only say that it can't lock a file, and to try later."""
+    edit = Edit(verb=Verb.SHELL, value="false")
+    step = setup.Step(what="x", line="false", environment="", where="", edit=edit)
+    monkeypatch.setattr(setup.balancer, "balancer_steps", lambda _: (step,))
+    monkeypatch.setattr("os.geteuid", lambda: 1001)
+    monkeypatch.setattr(setup.config, "load", lambda _: None)
+
+    status = run(monkeypatch, "setup", "balance", "--apply")
+
+    only = "--apply: only root may make this; without it the lines are printed"
+    assert (status, capsys.readouterr().err) == (2, f"gridbridge: {only}\n")
 
 
 def test_an_unexpected_error_shows_its_place_only_with_debug(

@@ -40,7 +40,7 @@ def power(folder: str, is_acting: bool, path: str, is_json: bool) -> None:
       gridbridge balance power
       gridbridge balance power --apply
     """
-    policy, _ = configured.load(path)
+    policy = configured.with_own_cluster(path)
     done = service.settle(policy, folder, datetime.now(UTC), is_acting=is_acting)
     if is_json:
         output.as_json(

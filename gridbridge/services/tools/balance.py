@@ -50,8 +50,7 @@ def plan(given: Given, now: datetime, folder: str = "", path: str = CONFIG) -> T
 
 def read(path: str = CONFIG) -> Policy:
     """Return the configuration; ConfigError for a wrong one."""
-    policy, _ = configured.load(path)
-    return policy
+    return configured.with_own_cluster(path)
 
 
 def ruled(policy: Policy, given: Given) -> tuple[Balance, Demand]:
@@ -61,7 +60,7 @@ def ruled(policy: Policy, given: Given) -> tuple[Balance, Demand]:
 
 def snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
     """Save what a round looks at now in a folder; NotSeen or OutputError when it can't be."""
-    policy, _ = configured.load(path)
+    policy = configured.with_own_cluster(path)
     looking.save(policy, folder, now)
 
 
@@ -158,7 +157,7 @@ def _looked_at(
     """Return what is looked at, and by what it is decided."""
     if folder and not path:
         return looking.look_at(folder), Balance(), Demand(), NO_POOLS
-    policy, _ = configured.load(path)
+    policy = configured.load(path)[0] if folder else configured.with_own_cluster(path)
     seen = _seen(policy, folder, now)
     return seen, policy.balance, policy.demand, policy.pools
 

@@ -24,6 +24,17 @@ def load(path: str) -> tuple[Policy, str]:
         return kept, error.problems[0]
 
 
+def with_own_cluster(path: str) -> Policy:
+    """Return a policy whose own cluster has its section; ConfigError names the file."""
+    policy, _ = load(path)
+    own = policy.site.cluster
+    if own not in policy.clusters:
+        known = ", ".join(f"[cluster.{name}]" for name in sorted(policy.clusters)) or "none"
+        wrong = f"there is no [cluster.{own}], the site's own cluster; there are {known}"
+        raise ConfigError((f'{path}: [site] cluster = "{own}": {wrong}',))
+    return policy
+
+
 def _in_force() -> Policy | None:
     """Return what the service keeps; None without a file that is its own."""
     try:

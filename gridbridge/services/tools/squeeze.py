@@ -46,7 +46,7 @@ def plan(
     Raises NotSeen or ParseError when what is looked at is no whole answer, ConfigError for a
     minimum above the target.
     """
-    policy, _ = configured.load(path)
+    policy = configured.load(path)[0] if folder else configured.with_own_cluster(path)
     rules = policy.squeeze
     rules = replace(
         rules,
@@ -103,5 +103,5 @@ def _idle(node: Node, world: World) -> Node:
 
 def tag(host: str, suffix: str, *, is_wanted: bool, path: str = CONFIG) -> tuple[str, ...]:
     """Give a host a standby tag, or take it; return its tags. NotSeen, CommandFailed."""
-    policy, _ = configured.load(path)
+    policy = configured.with_own_cluster(path)
     return tagging.change(policy, host, f"{STANDBY}{suffix}", is_wanted=is_wanted)

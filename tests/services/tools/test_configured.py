@@ -25,6 +25,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_a_file_without_the_sites_own_cluster_is_named(here: Path) -> None:
+    """Whichever --config names."""
+    other = here / "other.toml"
+    other.write_text(RIGHT.replace('cluster = "alpha"', 'cluster = "hub"'))
+
+    with pytest.raises(ConfigError) as told:
+        configured.with_own_cluster(str(other))
+
+    wrong = "there is no [cluster.hub], the site's own cluster; there are [cluster.alpha]"
+    assert str(told.value) == f'{other}: [site] cluster = "hub": {wrong}'
+
+
 def test_while_the_file_is_wrong_the_one_in_force_counts(here: Path) -> None:
     policy, wrong = configured.load(f"{here}/there")
 
