@@ -44,6 +44,7 @@ class Ledger:
             _own(folder)
             self._end = _opened(self._path)
             self._rows = self._read() if self._end != NONE else []
+            self._jobs = _jobs(self._rows)
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno == NO_ROOM:
                 raise  # nothing is lost
@@ -150,8 +151,7 @@ class Ledger:
 
     def job(self, array: int) -> str:
         """Return the id of an array that was submitted, empty when that is not known."""
-        found = (row[2] for row in self._rows if row[:2] == [JOB, str(array)])
-        return next(found, "")
+        return self._jobs.get(str(array), "")
 
     def intend(self, array: int, cluster: str, tasks: str, is_of_copies: bool = False) -> None:
         """Note what will be submitted; AlreadySubmitted for an attempt that another array has.
@@ -231,6 +231,7 @@ class Ledger:
     def submitted(self, array: int, job: str) -> None:
         """Note under which id it was submitted."""
         self._add([JOB, str(array), job])
+        self._jobs.setdefault(str(array), job)
 
     def _begin(self) -> None:
         """Make its file; OSError where another call did so since we looked."""
@@ -281,6 +282,11 @@ class Wanted:
                 if at < len(wanted) and wanted[at] <= int(last or first):
                     return True
         return False
+
+
+def _jobs(rows: list[list[str]]) -> dict[str, str]:
+    """Return the first id that is noted of each array, by its number."""
+    return {row[1]: row[2] for row in reversed(rows) if row[0] == JOB}
 
 
 def _places(earlier: str, wanted: list[int]) -> list[int]:

@@ -3,6 +3,7 @@
 import os
 from contextlib import nullcontext
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -98,6 +99,23 @@ def test_an_array_costs_what_it_has_however_many_were_sent(
         ledger.intend(4, "beta", "0-9:1")
 
     assert read == ["0-9:1"]
+
+
+def test_many_arrays_are_listed_in_one_pass(folder: str) -> None:
+    """A campaign of a million tasks may have ten thousand; looked up one by one that is minutes."""
+    with brought(folder):
+        many = range(1, 10_001)
+        lines = (
+            f"array {one} beta {one * 50}-{one * 50 + 49}:1\njob {one} {one + 7}" for one in many
+        )
+        (Path(folder) / "c.12").write_text("\n".join(["file 1000 abc", *lines, ""]))
+
+    began_s = process_time()
+    with Ledger(12, folder) as ledger:
+        listed = ledger.arrays()
+
+    assert listed[-1] == ("10000", "beta", "500000-500049:1", "10007")
+    assert process_time() - began_s < 5
 
 
 @pytest.mark.parametrize(("uid", "digest"), [(1001, "abc"), (1000, "abd")])
