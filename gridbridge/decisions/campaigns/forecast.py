@@ -7,7 +7,7 @@ the number of tasks from which it is known. What can't be told is None.
 """
 
 from collections.abc import Iterable, Sequence
-from math import exp, inf, log, sqrt
+from math import exp, inf, log, log1p, sqrt
 from statistics import median
 
 from gridbridge.decisions.campaigns.survival import Curve, curve_of, mixed
@@ -137,14 +137,15 @@ class _Ends:
 
 
 def _spread(curve: Curve, left: int, rate: float) -> float:
-    """Return how uncertain the time is, as a part of it, at which the last task will start.
+    """Return how uncertain the time is at which the last task will start: of its logarithm.
 
     By chance, by what is known of the tasks, and, the more they are alike, by whether the last of
-    them just catches a round or just misses it.
+    them just catches a round or just misses it. Where few are left beside many that run, a round
+    is many times as long as that time, so that it is no deviation of the logarithm by itself.
     """
     by_chance = curve.variation**2 * (1 / left + 2 / max(1, curve.count))
     round_s = curve.mean * max(0.0, 1 - sqrt(curve.own_variance))
-    return sqrt(by_chance + (round_s * rate / left) ** 2 / 12)
+    return sqrt(log1p(by_chance + (round_s * rate / left) ** 2 / 12))
 
 
 def _ahead_s(running: Iterable[Weighed], rate: float) -> float:

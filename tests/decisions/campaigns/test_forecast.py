@@ -57,6 +57,22 @@ def test_tasks_of_one_length_end_when_they_must() -> None:
     assert told.p50_s < told.p90_s < 800
 
 
+@pytest.mark.parametrize("left", [0, 1, 5, 50])
+@pytest.mark.parametrize("running", [100, 2000, 20_000])
+def test_the_last_few_of_many_tasks_of_one_length_end_within_two_rounds(
+    running: int, left: int
+) -> None:
+    """They start as soon as the first of those that run have ended, in whatever round that is."""
+    ended_s = tuple(600.0 + number % 3 for number in range(500))
+    elapsed_s = tuple(10 + 580 * number / running for number in range(running))
+
+    told = forecast(progress(left, beta(*ended_s, elapsed_s=elapsed_s)))
+
+    assert told.p50_s is not None
+    assert told.p90_s is not None
+    assert 580 < told.p50_s <= told.p90_s < 1400
+
+
 def test_what_has_run_long_already_ends_sooner() -> None:
     """The elapsed time of what runs is used."""
     young, old = (
