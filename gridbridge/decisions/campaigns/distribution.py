@@ -6,6 +6,7 @@ from statistics import fmean
 
 from gridbridge.decisions.campaigns.failures.blacklist import Bar
 from gridbridge.decisions.campaigns.fairshare import HORIZON_S, Wish, shared
+from gridbridge.decisions.campaigns.failures.in_vain import in_vain
 from gridbridge.decisions.campaigns.matching import Matching, Pair
 from gridbridge.decisions.campaigns.metascheduler import Offer, claimant, turns
 from gridbridge.decisions.campaigns.unsent import NOT_BARRED, Unsent
@@ -57,6 +58,7 @@ class Distribution:
         self._matching = matching
         self._left = matching.left
         self._unsent = unsent
+        self._in_vain = in_vain(seen)
         self._used_s = _used_s(seen)
         self._ahead = _ahead(seen)
 
@@ -160,12 +162,16 @@ class Distribution:
     def _best_first(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
         """Sort clusters: those that end the campaign's tasks fastest, then those with most room.
 
-        Where it is not known yet how fast that is, it is found out.
+        Where it is not known yet how fast that is, it is found out. Where its tasks waited in vain
+        comes last: what has waited there would go there again though others have room.
         """
         mean_s = self._seen.sharing.mean_s.get(campaign.number, {})
-        return sorted(
-            clusters, key=lambda name: (mean_s.get(name, 0.0), -self._free(campaign, name), name)
-        )
+
+        def order(name: str) -> tuple[int, float, int, str]:
+            waited = self._in_vain.get((campaign.number, name), 0)
+            return waited, mean_s.get(name, 0.0), -self._free(campaign, name), name
+
+        return sorted(clusters, key=order)
 
 
 def _used_s(seen: Seen) -> dict[str, float]:

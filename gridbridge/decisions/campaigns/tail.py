@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from gridbridge.decisions.campaigns.copies import ByTask
+from gridbridge.decisions.campaigns.failures.in_vain import in_vain
 from gridbridge.decisions.campaigns.matching import array_tasks, places
 from gridbridge.decisions.campaigns.schedulers.protocol import End
 from gridbridge.decisions.campaigns.schedulers.registry import finalizer_of
@@ -104,16 +105,20 @@ def _end(campaign: Campaign, tail: Tail, seen: Seen, decided: Decided, left: Lef
 def _free(campaign: Campaign, seen: Seen, decided: Decided, left: Left) -> Mapping[str, int]:
     """Return for how many tasks clusters have room, where they end fastest first.
 
-    Where that is not known comes last: a copy is no probe.
+    Where that is not known comes last, for a copy is no probe, and after it where tasks wait in vain.
     """
-    mean_s = seen.sharing.mean_s.get(campaign.number, {})
+    mean_s, waited = seen.sharing.mean_s.get(campaign.number, {}), in_vain(seen)
     room = {
         name: _room(campaign, name, array_tasks(seen, name), left)
         for name in campaign.jdl.clusters
         if name in seen.room and (campaign.number, name) not in decided.barred
     }
-    order = sorted(room, key=lambda name: (mean_s.get(name, float("inf")), -room[name], name))
-    return {name: room[name] for name in order if room[name]}
+
+    def order(name: str) -> tuple[int, float, int, str]:
+        tasks = waited.get((campaign.number, name), 0)
+        return tasks, mean_s.get(name, float("inf")), -room[name], name
+
+    return {name: room[name] for name in sorted(room, key=order) if room[name]}
 
 
 def _room(campaign: Campaign, cluster: str, max_tasks: int, left: Left) -> int:

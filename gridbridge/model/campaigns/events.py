@@ -87,6 +87,7 @@ class Record:
     successes: int = 0
     durations_s: tuple[int, ...] = ()  # of the last successes
     is_trusted: bool = False  # its owner has said that short tasks are right there
+    wiped_in_row: int = 0  # tasks that nikita deleted as they waited, since one began there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

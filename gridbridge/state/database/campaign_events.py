@@ -65,6 +65,7 @@ RECORDS = Table(
     Column("successes", BigInteger, nullable=False),
     Column("durations_s", Json, nullable=False),
     Column("is_trusted", Boolean, nullable=False),
+    Column("wiped_in_row", BigInteger, nullable=False, server_default="0"),
 )
 
 _EVENT = tuple(EVENTS.c[field.name] for field in fields(Event))

@@ -29,6 +29,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.events import BARRING, ROOTS, Code, Kind, Record
 from gridbridge.model.campaigns.plan import Again, Seen
 
+WIPED = Outcome.WIPED
 BY_ITSELF = frozenset({Outcome.PROGRAM_ERROR, Outcome.SIGNAL})
 BEGAN = BY_ITSELF | {
     Outcome.SUCCESS,
@@ -158,8 +159,9 @@ def recorded(
 def _counted(
     known: Record, ended: Sequence[Attempt], untimed: Container[tuple[int, int]]
 ) -> Record:
-    """Count ends; any task that went well breaks the row."""
+    """Count ends; any task that went well breaks the row, and any that began that of wiped ones."""
     outcomes = [one.outcome for one in ended]
+    wiped = 0 if BEGAN.intersection(outcomes) else known.wiped_in_row + outcomes.count(WIPED)
     good = [one for one in ended if one.outcome is Outcome.SUCCESS]
     hosts = [one.host for one in ended if one.outcome in BY_ITSELF]
     errors = len(hosts)
@@ -172,6 +174,7 @@ def _counted(
         error_host=_only_host(known, hosts) if is_row else "",
         successes=known.successes + len(good),
         durations_s=(*known.durations_s, *took)[-KEPT:],
+        wiped_in_row=wiped,
     )
 
 
