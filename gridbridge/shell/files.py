@@ -72,6 +72,15 @@ def read(path: str, max_bytes: int, owner: int | None = None) -> tuple[bytes, os
         os.close(end)
 
 
+def is_plain(path: str, facts: os.stat_result, max_bytes: int) -> bool:
+    """Say whether what is there is such a file as `read` takes."""
+    try:
+        _refuse_tricks(path, facts, max_bytes, None)
+    except StateError:
+        return False
+    return True
+
+
 def shut_out_others(folder: str) -> None:
     """Let nobody else write into a folder; StateError unless it is ours, and no link."""
     facts = os.lstat(folder)

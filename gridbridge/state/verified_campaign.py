@@ -107,6 +107,19 @@ class VerifiedCampaign:
         return whole, facts.st_uid
 
 
+def spoilt_by(campaign: int, folder: str = CAMPAIGNS) -> int | None:
+    """Return whose the thing is that stands in the place of a campaign's file and is never read.
+
+    None where what stands there may be the file, and where nothing does.
+    """
+    path = f"{folder}/{file_of(campaign)}"
+    try:
+        facts = os.lstat(path)
+    except OSError:
+        return None
+    return None if files.is_plain(path, facts, MAX_BYTES) else facts.st_uid
+
+
 def _said(whole: bytes, key: str) -> object:
     """Return what the first line has under a key."""
     try:

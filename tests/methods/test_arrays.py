@@ -205,6 +205,60 @@ def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
         ledger.intend(1, "beta", "0:1")
 
 
+def _make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _make_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _make_link(path: Path) -> None:
+    path.symlink_to("elsewhere")
+
+
+def _make_open_file(path: Path) -> None:
+    path.touch()
+    path.chmod(0o666)
+
+
+@pytest.mark.parametrize("make", [_make_pipe, _make_folder, _make_link, _make_open_file])
+def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
+    tmp_path: Path,
+    asked: Callable[[str], Order],
+    monkeypatch: pytest.MonkeyPatch,
+    make: Callable[[Path], None],
+) -> None:
+    """Its owner may remove the file; an end that is never noted is told in every cycle."""
+    asked("delete-array c.12 beta 3")  # the configuration can be read
+    monkeypatch.setattr(owner, "require_person", lambda *_: None)
+    make(tmp_path / "c.12")
+    folder = str(tmp_path / "ledger")
+    with Ledger(12, folder) as ledger:
+        verbs.note_end(12, ledger, str(tmp_path))
+
+    with Ledger(12, folder) as ledger, pytest.raises(Ended):
+        ledger.intend(1, "beta", "0:1")
+
+
+def test_no_ledger_is_begun_for_what_no_person_put_there(
+    tmp_path: Path, asked: Callable[[str], Order], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has the service account would fill a disk of root's."""
+
+    def refuse(*_: object) -> None:
+        raise Refused("nothing is done as uid 990")
+
+    asked("delete-array c.12 beta 3")  # the configuration can be read
+    monkeypatch.setattr(owner, "require_person", refuse)
+    _make_pipe(tmp_path / "c.12")
+    folder = tmp_path / "ledger"
+    with Ledger(12, str(folder)) as ledger:
+        verbs.note_end(12, ledger, str(tmp_path))
+
+    assert [*folder.iterdir()] == []
+
+
 def test_what_became_of_an_array_is_a_line(asked: Callable[[str], Order]) -> None:
     """Whatever a cluster said: the next line would be told of another array."""
     (array,) = asked("send-arrays c.12 beta 3 0-9:1").arrays

@@ -93,13 +93,21 @@ def _claims_file(campaign: int, ledger: Ledger, folder: str) -> bool:
     """Note the file of a campaign of which nothing was submitted.
 
     False where root would submit nothing of it anyway: nobody brought it, or under another number.
+    Of what a person has put into its place since, the end alone is noted. Raises NotRead for a file
+    that may be read later.
     """
-    from gridbridge.state.verified_campaign import VerifiedCampaign  # the others do without it
+    from gridbridge.state.verified_campaign import (  # the others do without it
+        VerifiedCampaign,
+        spoilt_by,
+    )
 
     if os.path.isdir(folder) and not os.path.lexists(f"{folder}/{file_of(campaign)}"):
         return False
-    brought = VerifiedCampaign(campaign, folder)
     try:
+        if (uid := spoilt_by(campaign, folder)) is not None:
+            owner.require_person(read_config(), file_of(campaign), uid)
+            return True
+        brought = VerifiedCampaign(campaign, folder)
         owner.require_person(read_config(), brought.file, brought.uid)
         return brought.claim(ledger)
     except (Refused, NotAsBrought):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import GridbridgeError, LedgerLost
+from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.services.campaigns.sending.ends import AT_ONCE, Ends
@@ -87,6 +87,15 @@ def test_what_could_not_be_told_is_told_later(site: Site) -> None:
     site.grid.failing["end"] = LedgerLost("gone")
 
     assert (len(failed), len(site.tell()), site.tell()) == (1, 2, [])
+
+
+def test_a_file_that_can_not_be_read_keeps_no_other_end_from_being_told(site: Site) -> None:
+    """It is a person's own, who may remove it; the others are other people's campaigns."""
+    for _ in range(3):
+        site.add(CampaignState.TERMINATED)
+    site.grid.failing["end"] = NotRead("c.1: input/output error")
+
+    assert (len(site.tell()), len(site.tell())) == (3, 3)
 
 
 def test_a_cycle_tells_of_some(site: Site) -> None:

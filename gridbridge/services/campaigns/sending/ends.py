@@ -2,7 +2,7 @@
 
 import logging
 
-from gridbridge.errors import GridbridgeError, LedgerLost
+from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
 from gridbridge.services.campaigns.array_commands import ArrayCommands
 from gridbridge.state.database.campaigns import Campaigns
 
@@ -19,7 +19,10 @@ class Ends:
         self._acts = acts
 
     def tell(self) -> None:
-        """Tell it of some; of the others, and after a failure of all, in the next cycle."""
+        """Tell it of some; of the others, and after a failure of all, in the next cycle.
+
+        One whose file can't be read now keeps no other from being told of.
+        """
         for campaign in self._campaigns.unnoted(AT_ONCE):
             try:
                 self._acts.end(campaign)
@@ -27,5 +30,7 @@ class Ends:
                 pass  # without it nothing is sent either
             except GridbridgeError as error:
                 _log.warning("event=end_not_noted campaign=%d why=%r", campaign, str(error))
+                if isinstance(error, NotRead):
+                    continue
                 return
             self._campaigns.end_is_noted(campaign)
