@@ -125,6 +125,21 @@ def text_of(form: "re.Pattern[str]") -> Callable[[object], str]:
     return read
 
 
+def command_line(value: object) -> str:
+    """Read a command to whose last line a task's parameters are added.
+
+    Blank lines after it are none: sh would run the parameters, on a line of their own.
+    """
+    command = text_of(COMMAND)(value)
+    bare = command.rstrip()
+    if not bare:
+        raise ValueError("it is blank")
+    if "\n" not in command[len(bare) :]:
+        return command
+    is_escaped = (len(bare) - len(bare.rstrip("\\"))) % 2  # what follows belongs to its line
+    return command[: len(bare) + is_escaped]
+
+
 def _encodable(text: str) -> str:
     """Return a text; JSON allows half of a character, which no file can have."""
     try:
@@ -252,7 +267,7 @@ def one_of(words: Iterable[str]) -> str:
 
 
 KEYS: Mapping[str, Key] = {
-    "exec_file": Key(field="exec_file", read=text_of(COMMAND), right="a command line is right"),
+    "exec_file": Key(field="exec_file", read=command_line, right="a command line is right"),
     "exec_directory": Key(
         field="exec_directory", read=_directory, right="a folder is right, $HOME/..."
     ),
