@@ -4,7 +4,7 @@ import re
 import sys
 from pathlib import Path
 
-from click import Context
+from click import Context, Option
 from sphinx.application import Sphinx
 
 from gridbridge import __version__
@@ -52,8 +52,20 @@ def _true_of_arguments(_app: object, context: Context, lines: list[str]) -> None
     lines[:] = [line.replace(said, right) if said else line for line in lines]
 
 
+def _whole_words(_app: object, context: Context, lines: list[str]) -> None:
+    """Give the words of an option the brackets back that sphinx-click takes off their ends."""
+    for one in context.command.params:
+        word = (isinstance(one, Option) and one.metavar) or ""
+        bare = word.lstrip("<[{($").rstrip(">]})$")
+        if bare != word:
+            said, whole = f"<{bare}>", word if word == f"[{bare}]" else f"<{word}>"
+            at = lines.index(f".. option:: {', '.join(one.opts)} {said}")
+            lines[at] = lines[at].replace(said, whole)
+
+
 def setup(app: Sphinx) -> None:
     """Have sphinx-click call us."""
+    app.connect("sphinx-click-process-options", _whole_words)
     app.connect("sphinx-click-process-arguments", _true_of_arguments)
     app.connect("sphinx-click-process-description", _literal_example)
 

@@ -37,6 +37,13 @@ def test_each_command_has_a_synopsis_and_a_description(pages: Path) -> None:
         assert titles[: len(synopsis) + 2] == ["NAME", *synopsis, "DESCRIPTION"], source.name
 
 
+def test_the_words_of_an_option_keep_their_brackets(pages: Path) -> None:
+    array, model = ((pages / name).read_text() for name in ("gridsub.1", "gridbridge-squeeze.1"))
+
+    assert r"\-\-array <N\-M[:STEP]>" in array
+    assert r"\-\-print\-commands [FILE]" in model
+
+
 def test_what_griddel_needs_is_not_called_optional(pages: Path) -> None:
     """Its ID, but where -c or -j stands in its place."""
     text = (pages / "griddel.1").read_text()
