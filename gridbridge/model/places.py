@@ -63,6 +63,8 @@ ROOTS = (
     "/etc/gridbridge",
 )
 SUDOERS = "/etc/sudoers.d/gridbridge"
+SET_UP = "gridbridge setup host --apply"
+BALANCE_SET_UP = "on the host of the qmaster gridbridge setup balance --apply makes it"
 ELSEWHERE = "run this on the transfer host, where the service is"  # to whoever is on another
 
 

@@ -6,12 +6,16 @@ import pwd
 from gridbridge.errors import StateError
 
 
-def become(name: str) -> None:
-    """Be this account from now on; StateError for somebody else than root and that account."""
+def become(name: str, remedy: str = "") -> None:
+    """Be this account from now on; StateError for somebody else than root and that account.
+
+    `remedy` says what makes an account that is not there.
+    """
     try:
         account = pwd.getpwnam(name)
     except KeyError as error:
-        raise StateError(f"account {name}: there is none on this machine") from error
+        hint = f"; {remedy}" if remedy else ""
+        raise StateError(f"account {name}: there is none on this machine{hint}") from error
     if os.geteuid() == account.pw_uid:
         return
     if os.geteuid() != 0:

@@ -14,7 +14,7 @@ from cattrs import BaseValidationError
 from cattrs.preconf.json import make_converter
 
 from gridbridge.errors import StateError
-from gridbridge.model.places import ELSEWHERE
+from gridbridge.model.places import ELSEWHERE, SET_UP
 from gridbridge.model.shown import (
     Shown,
     ShownBreakers,
@@ -64,7 +64,7 @@ def read(path: str, kind: type[T]) -> T | None:
 def read_all(folder: str) -> Shown:
     """Read everything but the histories; StateError without the folder."""
     if not os.path.isdir(folder):
-        raise StateError(f"{folder}: no such folder; {ELSEWHERE}")
+        raise StateError(f"{folder}: no such folder; {ELSEWHERE}; on a new one {SET_UP} makes it")
     return Shown(
         service=read_service(folder),
         load=_load(folder),

@@ -95,7 +95,8 @@ def test_a_folder_that_is_not_there_is_one_clear_line(
     status, errors = run((*command, "--published", str(tmp_path / where)))
 
     wrong = "no such folder; run this on the transfer host, where the service is"
-    assert (status, errors) == (2, [f"gridbridge: {tmp_path / where}: {wrong}"])
+    new = "on a new one gridbridge setup host --apply makes it"
+    assert (status, errors) == (2, [f"gridbridge: {tmp_path / where}: {wrong}; {new}"])
 
 
 @pytest.mark.parametrize(

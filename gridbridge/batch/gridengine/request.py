@@ -21,7 +21,7 @@ _ESCAPES = ((b"%lt;", b"<"), (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"')
 def read_request(xml: bytes) -> Request:
     """Read what a job asks for; ParseError when there is no job in the answer."""
     if b"<JB_job_number>" not in xml:
-        raise ParseError("qstat -j: no such job, or no answer of qstat")
+        raise ParseError("qstat -j: no job of that id waits or runs, or no answer of qstat")
     return Request(
         owner=_leaf(xml, b"JB_owner"),
         hard=_resources(xml, b"JB_hard_resource_list"),

@@ -72,7 +72,11 @@ def _swept(axes: Axes, one: Compared) -> None:
     for number, each in enumerate(best, 1):
         place = (each.cost, each.wait_mean_s)
         axes.annotate(str(number), place, xytext=(4, 4), textcoords="offset points", fontsize=9)
-    _frame(axes, f"{one.name}: mean wait and cost of each setting; the line is the frontier", "s")
+    _frame(
+        axes,
+        f"{one.name}: mean wait and cost of each setting; the line is the frontier",
+        "mean wait, s",
+    )
     axes.set_xlabel("cost")
     lines = "\n".join(f"{number}  {_named(each)}" for number, each in enumerate(best, 1))
     axes.text(1.01, 0.98, lines, transform=axes.transAxes, va="top", fontsize=7)

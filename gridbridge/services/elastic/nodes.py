@@ -13,7 +13,7 @@ from gridbridge.model.decision import Decision
 from gridbridge.model.elastic.explained import Overview
 from gridbridge.model.elastic.nodes import NodeState, is_same_host
 from gridbridge.model.elastic.owned import Owned, WishFor
-from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_STATE
+from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE
 from gridbridge.services.elastic.journalled import PROGRAM
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.shell.account import become
@@ -65,7 +65,7 @@ def history(count: int, path: str = BALANCE_STATE) -> tuple[Decision, ...]:
 def _opened(path: str, *, is_unchanged: bool) -> Iterator[Database]:
     """Open the state file as the balancer's account, to which root changes."""
     if path == BALANCE_STATE:
-        become(BALANCE_ACCOUNT)
+        become(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(path):
         raise StateError(f"{path}: no round of gridbridge-balance has acted yet")
     database = Database.open(f"sqlite:///{path}", is_unchanged=is_unchanged)

@@ -26,6 +26,7 @@ from gridbridge.model.places import (
     BALANCE_ENDS,
     BALANCE_LOCK,
     BALANCE_PUBLISHED,
+    BALANCE_SET_UP,
     BALANCE_STATE,
     CONFIG,
 )
@@ -112,7 +113,7 @@ def run_once(wanted: Wanted) -> RoundPlan:
 def begin(wanted: Wanted) -> None:
     """Be the balancer's account, log, and hold the lock."""
     require_fit(wanted)
-    become(BALANCE_ACCOUNT)
+    become(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if _has_fixed_nodes(wanted.policy):
         oar_nodes.require_ours()
     os.chdir("/")

@@ -28,7 +28,7 @@ from gridbridge.state.database.rebalance.moves import Moves
 from gridbridge.state.database.rebalance.notes import HOST, JOB, Rebalanced
 
 KEPT = timedelta(days=7)  # what was done of late, or longer where a rest is
-WHERE = "the state file"
+WHERE = "tasks at clusters"
 QUIESCED = "nothing is moved until `gridbridge rebalance quiesce --off`"
 
 

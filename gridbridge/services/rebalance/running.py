@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 
-from gridbridge.errors import StateError
+from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.places import READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.moves import Checked
@@ -110,7 +110,14 @@ def _untold(_: str) -> None:
 
 
 def _is_of_data(asked: Asked, policy: Policy) -> bool:
-    """Say whether what is asked about is an area, or a dataset, OWNER/NAME."""
+    """Say whether what is asked about is an area, or a dataset, OWNER/NAME.
+
+    ConfigError for a name that is neither a cluster's nor an area's.
+    """
     if asked.what in (What.HOST, What.FAIL):
+        known = (*sorted(policy.clusters), *sorted(policy.storage))
+        if asked.name not in known:
+            there = f"there are {', '.join(known)}"
+            raise ConfigError((f"{asked.name}: no cluster and no storage area; {there}",))
         return asked.name in policy.storage
     return "/" in asked.name

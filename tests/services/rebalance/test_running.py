@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
+from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.moves import Advice, Checked
 from gridbridge.model.rebalance.sections import Rebalance
@@ -34,7 +35,7 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     policy = Policy(
         site=Site(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
-        clusters={},
+        clusters={"beta": Cluster()},
         queues={},
         storage={"disk": Storage(cluster="alpha", path="/scratch")},
     )
@@ -82,3 +83,13 @@ def test_a_second_round_of_a_kind_ends_with_1_and_one_of_the_other_kind_goes_on(
     assert (refused.exit_code, "another one runs" in refused.output) == (1, True)
     assert (told.exit_code, done.exit_code) == (0, 0)
     assert begun == [lock == DATA] * 2
+
+
+@pytest.mark.parametrize("words", [("host",), ("fail",), ("plan", "host"), ("plan", "fail")])
+def test_a_name_of_no_host_is_told_with_the_clusters_and_the_areas(
+    words: tuple[str, ...], begun: list[bool]
+) -> None:
+    told = call(*words, "betta")
+
+    there = "betta: no cluster and no storage area; there are beta, disk"
+    assert (str(told.exception), begun) == (there, [])

@@ -50,7 +50,7 @@ def test_what_is_asked_for_in_vain_is_told(site: Grid, waiting: int) -> None:
 
     assert (done.status, done.err) == (
         2,
-        "gridbridge: the state file: jobs: no 99; there are none\n",
+        "gridbridge: tasks at clusters: jobs: no 99; there are none\n",
     )
     assert bob.status == 2
     assert "Traceback" not in bob.err
