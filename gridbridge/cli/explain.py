@@ -29,7 +29,8 @@ def explain(words: tuple[str, ...], to: str, path: str, is_json: bool) -> None:
     This is what a transfer queue would submit there, with the request in the words of CLUSTER.
     [map.CLUSTER.KIND.NAME] and asks of [queue.NAME] in gridbridge.toml, as it is now, say which
     those are. Nothing is submitted. It tells as well when the queue here takes no such job, by
-    [cluster.CLUSTER.users] or by its own user_lists, pe_list and slots.
+    [cluster.CLUSTER.users] or by its own user_lists, pe_list and slots, and when the job's own
+    words (-q, -l remote=false) keep it from coming there.
     JOB is a job that qstat lists, or a task of an array; anything else is given to `qsub -verify`,
     which reads it as qsub would: a script, with options before it and arguments behind it. The
     words -clear and -@ are refused, with which qsub could submit it after all. Of a range of slots

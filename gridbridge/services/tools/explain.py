@@ -80,6 +80,7 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
     if refused := explains.refusal(spec.request):
         return Explanation(job=job, cluster=remote, refused=printable(refused))
     argv = explains.submission(far, spec)
+    notes += tuple(filter(None, (at_home.kept(queue, request),)))
     notes += _in_turn(policy, submitted)
     notes += (f"by the file in force, for the service refuses: {wrong}",) if wrong else ()
     if pe and spec.slots == ENDLESS:

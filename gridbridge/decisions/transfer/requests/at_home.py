@@ -7,6 +7,8 @@ from collections.abc import Set
 from fnmatch import fnmatchcase
 
 from gridbridge.model.job import QueueLimits, SubmittedJob
+from gridbridge.model.request import Request
+from gridbridge.model.transfer.guard import OPERATORS, stays
 from gridbridge.model.users import Users
 
 
@@ -30,6 +32,16 @@ def refusal(queue: str, limits: QueueLimits, job: SubmittedJob, groups: Set[str]
     if limits.slots is not None and job.fewest > limits.slots:
         return f"{queue} has {limits.slots} slots, and the job asks for {job.fewest}"
     return ""
+
+
+def kept(queue: str, request: Request) -> str:
+    """Say by which words of its own a job never comes to a queue; empty when by none."""
+    if stays(request.hard):
+        return f"as it is, it stays at home: it asks for remote=false, and {queue} never gets it"
+    named = [one.partition("@")[0] for one in request.own_queues.split(",")]
+    if not all(named) or queue in named or any(OPERATORS & set(one) for one in named):
+        return ""
+    return f"as it is, {queue} never gets it: it asks for -q {request.own_queues}"
 
 
 def _is_let_in(owner: str, groups: Set[str], people: tuple[str, ...]) -> bool:

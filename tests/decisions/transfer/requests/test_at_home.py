@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.requests.at_home import refusal, unnamed
+from gridbridge.decisions.transfer.requests.at_home import kept, refusal, unnamed
 from gridbridge.model.job import QueueLimits, SubmittedJob
 from gridbridge.model.request import Request
 from gridbridge.model.users import Users
@@ -60,3 +60,25 @@ def test_a_queue_refuses_what_it_says(limits: QueueLimits, job: SubmittedJob, wo
 
 def test_a_group_in_a_list_lets_its_members_in() -> None:
     assert refusal("q", PEOPLE, a_job(), frozenset({"physics"})) == ""
+
+
+@pytest.mark.parametrize(
+    ("hard", "queues", "is_kept"),
+    [
+        ((), "", False),
+        ((("remote", "true"),), "", False),
+        ((("remote", "false"),), "", True),
+        ((), "all.q", True),
+        ((), "all.q@n1,long.q", True),
+        ((), "all.q,transfer-beta@n1", False),
+        ((), "*", False),
+        ((), "all.q,t*", False),
+        ((), "@fast", False),
+    ],
+)
+def test_who_asks_for_other_queues_never_comes_to_this_one(
+    hard: tuple[tuple[str, str], ...], queues: str, is_kept: bool
+) -> None:
+    told = kept("transfer-beta", Request(owner="carol", hard=hard, queues=queues))
+
+    assert bool(told) is is_kept
