@@ -140,6 +140,12 @@ def test_a_mistake_of_the_form_is_told_with_its_line(text: str, place: str) -> N
     assert told.endswith("right")
 
 
+@pytest.mark.parametrize("text", ["", " \n\n"])
+def test_an_empty_file_is_called_empty(text: str) -> None:
+    """It would be TOML in which all is missing."""
+    assert told_of(text) == ["n: it is empty; a JDL in JSON or TOML is right"]
+
+
 def test_a_key_that_stands_twice_is_told_with_what_is_right() -> None:
     twice = '{"name": "n", "nb_jobs": 1, "nb_jobs": 2, "exec_file": "x", "clusters": {"b": {}}}'
 

@@ -155,6 +155,19 @@ def test_resources_are_asked_for_where_they_are_known() -> None:
     assert typed_in.warnings == ("the command line: -l h_vmem=2G: changes nothing at gamma",)
 
 
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [("walltme=1:0:0", "walltime"), ("cores=4", "core"), ("h_core=1G", ""), ("gpu=1", "")],
+)
+def test_a_resource_that_looks_like_a_word_of_oarsub_is_told(asked: str, meant: str) -> None:
+    """The cluster may have it; that it does not is known much later."""
+    said = typed.array("1-2", ("x",), replace(KNOWN, resources=(asked,)))
+
+    told = f"-l {asked}: a resource of Grid Engine; if {meant} is meant, write that"
+    assert (f"the command line: {told}" in said.warnings) is bool(meant)
+    assert sum("is meant" in one for one in said.warnings) == bool(meant)
+
+
 @pytest.mark.parametrize("text", ["a=$(id)", "=1", "-l=2", "a=1;b"])
 def test_what_is_no_resource_is_refused(text: str) -> None:
     """With its line; no word of it is a shell's."""

@@ -134,6 +134,8 @@ class Reader:
         return replace(wish, path=os.path.abspath(path))
 
     def _parsed(self) -> Mapping[str, Any]:
+        if not self.text.strip():
+            raise ConfigError((f"{self.path}: it is empty; a JDL in JSON or TOML is right",))
         try:
             said = self._json() if is_json(self.text) else tomllib.loads(self.text)
         except (ValueError, RecursionError) as error:

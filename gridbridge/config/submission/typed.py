@@ -8,6 +8,7 @@ import json
 import os
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from gridbridge.config.submission import jdl
@@ -41,6 +42,8 @@ VARIABLES = {
     "HOSTNAME": '"$(uname -n)"',
     "TASK_ID": '"$SGE_TASK_ID"',
 }
+OF_OARSUB = (*LEVELS, "walltime")
+NEAR = 0.88  # of get_close_matches: one letter of walltime, or one more than core
 VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)})\}})")
 
 
@@ -252,7 +255,12 @@ def _add_resources(table: dict[str, Any], words: tuple[str, ...], asked: Asked) 
                 idle += resources(asked, one)
             except ParseError as error:
                 raise Mistyped((f"{COMMAND_LINE}: -l {one}: {error}",)) from error
-    return [f"{COMMAND_LINE}: -l {one}: changes nothing yet" for one in idle]
+    told = [f"{COMMAND_LINE}: -l {one}: changes nothing yet" for one in idle]
+    return told + [
+        f"{one.place}: -l {one.text}: a resource of Grid Engine; if {near} is meant, write that"
+        for one in asked.resources
+        for near in get_close_matches(one.text.partition("=")[0], OF_OARSUB, 1, NEAR)
+    ]
 
 
 def _take_soft(table: dict[str, Any], asked: Asked) -> list[str]:
