@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from gridbridge.decisions.campaigns.failures.blacklist import Bar
-from gridbridge.decisions.campaigns.fairshare import HORIZON_S, Wish, shared
 from gridbridge.decisions.campaigns.failures.in_vain import in_vain
+from gridbridge.decisions.campaigns.fairshare import HORIZON_S, Wish, shared
 from gridbridge.decisions.campaigns.matching import Matching, Pair
 from gridbridge.decisions.campaigns.metascheduler import Offer, claimant, turns
 from gridbridge.decisions.campaigns.unsent import NOT_BARRED, Unsent

@@ -31,12 +31,12 @@ def plan(seen: Listed) -> Wiping:
     """Decide about all tasks that are listed; those that were marked before are seen through."""
     going = tuple(part for part in seen.parts if not part.is_cancelled)
     new = tuple(part for part in going if part.marked is None)
-    late = [part for part in new if part.is_waiting and _is_late(part, seen)]
-    left = [part for part in new if part.is_waiting and part not in late and not part.is_test]
+    waiting = [part for part in new if part.is_waiting and not part.is_test]
+    late = [part for part in waiting if _is_late(part, seen)]
+    left = [part for part in waiting if not _is_late(part, seen)]
     unwanted = tuple(part for part in going if part.marked is WipedFor.UNWANTED)
-    moved = tuple(part for part in going if part.marked in OF_MOVES and part.is_waiting)
-    others = (*unwanted, *moved)
-    marked = tuple(part for part in going if part.marked is not None and part not in others)
+    moved = tuple(part for part in going if _is_moved(part))
+    marked = tuple(part for part in going if _is_followed(part))
     return Wiping(
         wipes=_together(
             *(_wipe(part, WipedFor.OVERRAN) for part in new if _overran(part, seen)),
@@ -89,7 +89,17 @@ def _overran(part: Part, seen: Listed) -> bool:
 
 
 def _is_late(part: Part, seen: Listed) -> bool:
-    return not part.is_test and _age_s(part, seen) > seen.patience.waiting_s
+    return _age_s(part, seen) > seen.patience.waiting_s
+
+
+def _is_moved(part: Part) -> bool:
+    return part.marked in OF_MOVES and part.is_waiting
+
+
+def _is_followed(part: Part) -> bool:
+    """Say whether a part was marked for what nikita judges: it is deleted once more, or spared."""
+    is_judged = part.marked is not None and part.marked is not WipedFor.UNWANTED
+    return is_judged and not _is_moved(part)
 
 
 def _age_s(part: Part, seen: Listed) -> float:

@@ -5,7 +5,7 @@ that are open to the campaign alone and that its prologue has prepared, first wh
 succeed fastest.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
@@ -19,6 +19,7 @@ from gridbridge.model.campaigns.campaign import Attempt, Campaign, Outcome
 from gridbridge.model.campaigns.copies import Copies, Tail
 from gridbridge.model.campaigns.jdl import AtCluster
 from gridbridge.model.campaigns.plan import Again, Seen, Send
+from gridbridge.model.campaigns.sections import Finalize
 
 Pair = tuple[int, str]  # a campaign and a cluster
 
@@ -41,6 +42,23 @@ class Left:
 
     free: FreeSlots
     there: Counter[Pair]  # tasks, with those that are sent
+    in_vain: Mapping[Pair, int]  # tasks that nikita deleted as they waited
+
+
+class _Counted:
+    """What a cycle has seen and decided, by campaign: there are many of both."""
+
+    def __init__(self, seen: Seen, decided: Decided) -> None:
+        self.unsent = Counter(seen.waiting)
+        self.ended: dict[int, list[Attempt]] = defaultdict(list)
+        self.made: dict[int, dict[int, int]] = defaultdict(dict)  # copies, by task
+        for send in decided.sends:
+            self.unsent[send.campaign] -= send.tasks
+        self.unsent.update(one.campaign for one in decided.again)
+        for one in decided.ended:
+            self.ended[one.campaign].append(one)
+        for (campaign, task), some in decided.rivals.items():
+            self.made[campaign][task] = sum(each.is_copy for each in some)
 
 
 def copies(seen: Seen, decided: Decided) -> tuple[Copies, ...]:
@@ -50,13 +68,16 @@ def copies(seen: Seen, decided: Decided) -> tuple[Copies, ...]:
 
 def _copies(seen: Seen, decided: Decided) -> Iterator[Copies]:
     campaigns = {one.number: one for one in seen.campaigns}
-    left = Left(free=places(seen).free, there=_there(seen, decided))
+    there = _there(seen, decided)
+    left = Left(free=places(seen).free, there=there, in_vain=in_vain(seen))
+    counted = _Counted(seen, decided)
     for send in decided.sends:
         left.free.take(send.cluster, _wish(campaigns[send.campaign], send.cluster), send.tasks)
     for tail in seen.tails:
         campaign = campaigns[tail.campaign]
         finalizer = finalizer_of(campaign)
-        end = _end(campaign, tail, seen, decided, left)
+        free = _free(campaign, seen, decided, left)
+        end = _end(campaign, tail, counted, free, decided.over, seen.finalize)
         for one in finalizer.copies(end) if finalizer else ():
             left.free.take(one.cluster, _wish(campaign, one.cluster), len(one.tasks))
             yield one
@@ -75,29 +96,29 @@ def _wish(campaign: Campaign, cluster: str) -> AtCluster:
     return campaign.jdl.clusters[cluster]
 
 
-def _end(campaign: Campaign, tail: Tail, seen: Seen, decided: Decided, left: Left) -> End:
+def _end(
+    campaign: Campaign,
+    tail: Tail,
+    counted: _Counted,
+    free: Mapping[str, int],
+    over: Mapping[int, int],
+    limits: Finalize,
+) -> End:
     number = campaign.number
-    ends = [one for one in decided.ended if one.campaign == number]
-    ended = {(one.task, one.attempt) for one in ends}
-    won = {one.task for one in ends if one.outcome is Outcome.SUCCESS}
-    sent = sum(one.tasks for one in decided.sends if one.campaign == number)
-    again = sum(one.campaign == number for one in decided.again)
+    ended = {(one.task, one.attempt) for one in counted.ended[number]}
+    won = {one.task for one in counted.ended[number] if one.outcome is Outcome.SUCCESS}
     return End(
         campaign=number,
-        left=campaign.tasks - campaign.ended - decided.over[number],
-        unsent=seen.waiting.get(number, 0) - sent + again,
+        left=campaign.tasks - campaign.ended - over.get(number, 0),
+        unsent=counted.unsent[number],
         sent_s=tail.sent_s,
-        free=_free(campaign, seen, decided, left),
+        free=free,
         durations_s=tail.durations_s,
         live=tuple(
             one for one in tail.live if (one.task, one.attempt) not in ended and one.task not in won
         ),
-        made={
-            task: sum(one.is_copy for one in some)
-            for (of, task), some in decided.rivals.items()
-            if of == number
-        },
-        limits=seen.finalize,
+        made=counted.made[number],
+        limits=limits,
         failed_at=tail.failed_at,
     )
 
@@ -105,9 +126,9 @@ def _end(campaign: Campaign, tail: Tail, seen: Seen, decided: Decided, left: Lef
 def _free(campaign: Campaign, seen: Seen, decided: Decided, left: Left) -> Mapping[str, int]:
     """Return for how many tasks clusters have room, where they end fastest first.
 
-    Where that is not known comes last, for a copy is no probe, and after it where tasks wait in vain.
+    Where that is not known comes last, for a copy is no probe; then those where they wait in vain.
     """
-    mean_s, waited = seen.sharing.mean_s.get(campaign.number, {}), in_vain(seen)
+    mean_s = seen.sharing.mean_s.get(campaign.number, {})
     room = {
         name: _room(campaign, name, array_tasks(seen, name), left)
         for name in campaign.jdl.clusters
@@ -115,7 +136,7 @@ def _free(campaign: Campaign, seen: Seen, decided: Decided, left: Left) -> Mappi
     }
 
     def order(name: str) -> tuple[int, float, int, str]:
-        tasks = waited.get((campaign.number, name), 0)
+        tasks = left.in_vain.get((campaign.number, name), 0)
         return tasks, mean_s.get(name, float("inf")), -room[name], name
 
     return {name: room[name] for name in sorted(room, key=order) if room[name]}

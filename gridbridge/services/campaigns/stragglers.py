@@ -46,7 +46,10 @@ class Stragglers:
         """Return what is known of each campaign near its end."""
         able = [one for one in campaigns if self._may_copy(one)]
         waiting = self._campaigns.waiting() if able else {}
-        of = {one.number: [each for each in arrays if each.campaign == one.number] for one in able}
+        of: dict[int, list[Array]] = {one.number: [] for one in able}
+        for each in arrays:
+            if each.campaign in of:
+                of[each.campaign].append(each)
         found = (
             self._tail(one, of[one.number], answers, rivals, now)
             for one in able

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
+from time import process_time
 from typing import Any
 
 from hypothesis import given
@@ -55,6 +56,17 @@ def test_the_flood_rate_is_of_a_cluster_not_of_a_campaign() -> None:
     assert wiping(one, other, elsewhere, allowed={"beta": 5, "gamma": 5}).wipes == (
         wipe(WipedFor.OVERFLOW, range(1, 6), campaign=2),
     )
+
+
+def test_very_many_tasks_that_wait_too_long_are_wiped_at_once() -> None:
+    """OAR lists each of them by itself; each compared with all others that is many minutes."""
+    many = [part(1000, range(place, place + 1), array=place) for place in range(1, 20_001)]
+
+    began_s = process_time()
+    found = wiping(*many)
+
+    assert len(found.wipes) == 20_000
+    assert process_time() - began_s < 10
 
 
 def test_nothing_is_wiped_within_the_grace() -> None:
