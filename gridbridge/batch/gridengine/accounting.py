@@ -41,6 +41,8 @@ _POSITIONS = {  # under qacct's names; all of them lie before the category
     "granted_pe": 33,
     "taskid": 35,
 }
+_MOST, _MOST_AMOUNT = 2**32, 1e15  # of a number, and of seconds or kB
+_DIGITS = 10  # fewer has the number of a task
 _TIMES = slice(_POSITIONS["qsub_time"], _POSITIONS["failed"] + 1)
 _LATEST_S = 253402300800  # datetime ends there
 _TASK = _POSITIONS["taskid"]
@@ -222,7 +224,7 @@ def _record(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
 def _filled(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
     failed, _, because = fields["failed"].partition(":")
     return AccountingRecord(
-        job_id=int(fields["jobnumber"]),
+        job_id=_number(fields["jobnumber"]),
         task=_task(fields["taskid"]),
         name=fields["jobname"],
         owner=fields["owner"],
@@ -232,9 +234,9 @@ def _filled(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
         submitted_at=_time(fields["qsub_time"], zone),
         started_at=_time(fields["start_time"], zone),
         ended_at=_time(fields["end_time"], zone),
-        failed=int(failed),
+        failed=_number(failed),
         failed_because=because.strip(),
-        exit_status=int(fields["exit_status"].split()[0]),
+        exit_status=_number(fields["exit_status"].split()[0]),
         wallclock_s=_amount(fields["ru_wallclock"]),
         user_s=_amount(fields["ru_utime"]),
         system_s=_amount(fields["ru_stime"]),
@@ -245,8 +247,17 @@ def _filled(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
     )
 
 
+def _number(text: str) -> int:
+    """Read a number that Grid Engine may have written, and no greater one: others write here."""
+    number = int(text)
+    if abs(number) > _MOST:
+        raise ValueError(f"{text[:40]} is no number of Grid Engine's")
+    return number
+
+
 def _task(text: str) -> int:
-    return int(text) if text.isdigit() else NO_TASK  # `undefined` for a job that is no array
+    """Read a place; NO_TASK for `undefined`, of a job that is no array, and for what is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else NO_TASK
 
 
 def _set(text: str) -> str:
@@ -277,4 +288,7 @@ def _amount(text: str) -> float:
     match = _AMOUNT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text[:40]!r} is no amount")
-    return float(match[1]) * _SIZES[match[2]]
+    amount = float(match[1]) * _SIZES[match[2]]
+    if amount > _MOST_AMOUNT:
+        raise ValueError(f"{text[:40]!r} is no amount that Grid Engine counts")
+    return amount

@@ -52,7 +52,15 @@ def _agreed(ends: Sequence[JobEnd]) -> tuple[JobEnd | None, bool]:
     seen = [one for one in ends if not one.is_unseen] or ends
     if len(_kinds(seen)) > 1:
         return None, True
-    return (seen[-1] if seen else None), False
+    return (max(reversed(seen), key=_run_s) if seen else None), False
+
+
+def _run_s(end: JobEnd) -> float:
+    """Return for how long a job ran; of several that end alike the longest counts.
+
+    Nobody has used less, or looks as if he had done nothing, by what somebody else wrote.
+    """
+    return end.wallclock_s or 0.0
 
 
 def _kinds(ends: Sequence[JobEnd]) -> set[tuple[int | None, int | None]]:

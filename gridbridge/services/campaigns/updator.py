@@ -259,7 +259,12 @@ class Updator:
         return Look(array=array, missing=missing, pending=len(pending), is_listed=bool(listed))
 
     def _known(self, look: Look, lives: frozenset[int] | None) -> Known:
-        return Known(is_listed=look.is_listed, lives=lives, ran=self._missing.ran(look.array))
+        return Known(
+            is_listed=look.is_listed,
+            lives=lives,
+            ran=self._missing.ran(look.array),
+            sent_s=(self._clock.now() - look.array.intended_at).total_seconds(),
+        )
 
     def _written_off(self, arrays: Iterable[Array], marks: Marked) -> Iterator[Attempt]:
         """Give the attempts of arrays whose cluster nobody asks any more, as root said."""

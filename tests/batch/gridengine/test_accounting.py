@@ -317,3 +317,21 @@ def test_what_is_no_record_keeps_none_from_being_read() -> None:
 
 def test_a_task_in_another_jobs_record_has_not_ended() -> None:
     assert tasks(smuggled(task(2, 9)), task(2)) == [(7, 2, 0)]
+
+
+@pytest.mark.parametrize(("field", "forged"), [(12, "9" * 30), (13, "9" * 400), (14, "9" * 16)])
+def test_a_number_that_no_cell_writes_is_of_no_record(field: int, forged: str) -> None:
+    """Others can write a task's record; one of infinite seconds ended each cycle of the runner."""
+    fields = task(4).split(b":")
+    fields[field] = forged.encode()
+
+    assert tasks(b":".join(fields), task(5)) == [(7, 5, 0)]
+
+
+@pytest.mark.parametrize("odd", ["²", "9" * 5000, "-1", ""])
+def test_a_task_that_has_no_number_keeps_no_other_from_being_read(odd: str) -> None:
+    """Whoever's line it is: anybody may call a job's account as ours are."""
+    fields = task(4, array=(99, "gc.alpha.9.9")).split(b":")
+    fields[35] = odd.encode()
+
+    assert tasks(b":".join(fields), task(5)) == [(7, 5, 0)]

@@ -88,3 +88,14 @@ def test_an_end_in_the_future_is_believed_when_its_time_has_come() -> None:
 
     assert isinstance(end, JobEnd)
     assert (end.exit_status, disputed) == (0, False)
+
+
+def test_of_ends_that_are_alike_the_longest_run_counts() -> None:
+    """Somebody else may have written the shorter one: the cluster looks as if it did nothing."""
+    long, short = replace(ZERO, wallclock_s=60.0, host="n1"), replace(ZERO, wallclock_s=0.0)
+
+    for records in ([long, short], [short, long]):
+        end, is_disputed = settled(records, NOON)
+
+        assert end is not None
+        assert (end.wallclock_s, end.host, is_disputed) == (60.0, "n1", False)

@@ -8,6 +8,7 @@ leaves a record, so that without one its cluster has lost it, and it may run on.
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
+from math import inf
 
 from gridbridge.decisions.campaigns.ending.outcomes import outcome_of, outcome_of_wiped
 from gridbridge.decisions.campaigns.failures.disputed import given_up
@@ -24,6 +25,7 @@ NO_MARKS: Mapping[int, Mark] = {}
 UNSEEN = JobEnd()
 FORGOTTEN = JobEnd(killed_for=KilledFor.DELETION, is_unstarted=True)
 FUTURE_S = 600.0  # so long after it was listed last a task's end in the future counts
+LEAST_S = 60.0  # that a task may have run, however short ago it was sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,7 @@ class Known:
     is_listed: bool  # some of it
     lives: frozenset[int] | None  # which places surely live; None: its cluster knows no such array
     ran: Set[int] = frozenset()  # which ran when they were listed last
+    sent_s: float = inf  # since it was sent
 
 
 class Judge:
@@ -93,6 +96,7 @@ class Judge:
         ends = {**ends, **dict.fromkeys(lost, UNSEEN)}
         found = ended(left, ends, wish.walltime_s if wish else 0, self._forgotten_s, marks)
         found = tuple(lost_in(one, array.job_id) if one.place in lost else one for one in found)
+        found = tuple(within(one, known.sent_s) for one in found)
         return tuple(map(cancelled, found)) if is_cancelled else found
 
     def _is_cancelled(self, array: Array) -> bool:
@@ -107,6 +111,18 @@ def cancelled(attempt: Attempt) -> Attempt:
     """
     is_killed = attempt.outcome is Outcome.SIGNAL
     return replace(attempt, outcome=Outcome.CANCELLED) if is_killed else attempt
+
+
+def within(attempt: Attempt, sent_s: float) -> Attempt:
+    """Return an attempt that has run for no longer than since its array was sent.
+
+    Others may write what a record says of that, and it counts against the owner's share. A minute
+    is never too long: a clock that was set back makes no sink of a cluster.
+    """
+    most_s = max(LEAST_S, sent_s)
+    if attempt.wallclock_s is None or attempt.wallclock_s <= most_s:
+        return attempt
+    return replace(attempt, wallclock_s=round(most_s))
 
 
 def without_end(

@@ -258,3 +258,21 @@ def test_what_its_owner_cancelled_is_that_though_no_cluster_tells_its_end() -> N
         (2, Outcome.UNWANTED),
         (3, Outcome.SITE_FAULT),
     ]
+
+
+@pytest.mark.parametrize(
+    ("told_s", "sent_s", "ran_s"),
+    [(1e9, 300.0, 300), (200.0, 300.0, 200), (50.0, 3.0, 50), (50.0, -3600.0, 50), (1e9, -5.0, 60)],
+    ids=["forged", "right", "just sent", "a clock was set back", "both"],
+)
+def test_no_task_has_run_for_longer_than_since_it_was_sent(
+    told_s: float, sent_s: float, ran_s: int
+) -> None:
+    """What a record says of it is charged to its owner, and others may have written it."""
+    ends = {1: JobEnd(exit_status=0, wallclock_s=told_s)}
+
+    (found,) = Judge([SWEEP], (), {}, 60.0).ended(
+        ARRAY, {attempt(1): 20.0}, ends, replace(GONE, sent_s=sent_s)
+    )
+
+    assert (found.outcome, found.wallclock_s) == (Outcome.SUCCESS, ran_s)
