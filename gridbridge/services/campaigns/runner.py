@@ -34,6 +34,7 @@ from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.predictions import Predictions
 
 SWEEP_S = 3600.0
+ENDS_KEPT = timedelta(days=1)  # by the minute; forecasts look at an hour of them
 TAKING_S = 20.0  # of a cycle: gridsub waits 90 s
 UNTAKEN = "{} that people brought would be taken in first, and is not looked at"
 
@@ -54,7 +55,8 @@ class Runner:
         self.database = Database.open(policy.site.state, is_unchanged=is_dry)
         self.journal = Journal(self.database)
         self._notifier = Notifier(self.database, policy.notifications, clock)
-        campaigns, predictions = Campaigns(self.database), Predictions(self.database)
+        campaigns = Campaigns(self.database)
+        self._predictions = predictions = Predictions(self.database)
         self._forecasts = Forecasts(campaigns, predictions, clock, policy.runner.interval_s)
         self._shares = Shares(policy, campaigns, CampaignUsage(self.database), clock)
         marks = Marks(self.database)
@@ -127,8 +129,9 @@ class Runner:
         if now_s >= self._sweeps_at_s:
             self._sweeps_at_s = now_s + SWEEP_S
             self._intake.sweep()
-            kept = timedelta(hours=self._policy.site.keep_decisions_h)
-            self.journal.forget(self._clock.now() - kept)
+            now, kept = self._clock.now(), timedelta(hours=self._policy.site.keep_decisions_h)
+            self.journal.forget(now - kept)
+            self._predictions.forget_ends(now - ENDS_KEPT)
 
 
 def take_all(take: Callable[[], int], left: Callable[[], Sequence[str]], clock: Clock) -> None:

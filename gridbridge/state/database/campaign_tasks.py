@@ -22,6 +22,7 @@ from gridbridge.state.database.campaign_tables import (
 )
 from gridbridge.state.database.core import Database
 from gridbridge.state.database.marks import WAYS
+from gridbridge.state.database.predictions import ENDS, RATIOS
 
 NO_ARRAY = 0
 OF_WAYS = ("job", "lacked")
@@ -128,7 +129,7 @@ class CampaignTasks:
     def purge(self, campaign: int) -> None:
         """Forget the rest of a campaign but its number: root's ledger knows that for ever."""
         with self._database.transaction():
-            for table in (WAITING, PARTS, ARRAYS, WAYS):
+            for table in (WAITING, PARTS, ARRAYS, ATTEMPTS, WAYS, RATIOS, ENDS):
                 self._database.execute(delete(table).where(table.c.campaign == campaign))
             nothing = asdict(Jdl(name=""))
             values = {"state": CampaignState.PURGED, "jdl": nothing, "digest": ""}

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 
-from sqlalchemy import BigInteger, Column, Float, Table, and_, bindparam, select, update
+from sqlalchemy import BigInteger, Column, Float, Table, and_, bindparam, delete, select, update
 
 from gridbridge.model.campaigns.forecast import Kept
 from gridbridge.model.campaigns.jobratio import Prediction, Ratio
@@ -106,6 +106,13 @@ class Predictions:
             ended, first = found.get(row["cluster"], (-row["ended"], row["minute"] + MINUTE))
             found[row["cluster"]] = ended + row["ended"], first
         return found
+
+    def forget_ends(self, before: datetime) -> None:
+        """Forget when tasks ended before that time, campaign by campaign: others write, too."""
+        is_old = ENDS.c.minute < before
+        for row in self._database.rows(select(ENDS.c.campaign).where(is_old).distinct()):
+            of = ENDS.c.campaign == row["campaign"]
+            self._database.execute(delete(ENDS).where(of, is_old))
 
     def forecasts(self) -> tuple[Kept, ...]:
         """Return the forecasts that were made halfway, by campaign."""

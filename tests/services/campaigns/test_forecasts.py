@@ -25,11 +25,16 @@ from gridbridge.services.campaigns.observations import Observations
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_parts import CampaignParts
+from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.predictions import Predictions
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BETA = (1, "beta")
+TERMS = Terms(old=1.0, slots=1.0, max_slots=9, free=4, submitted=0, running=0, waiting=0, allowed=0)
+RATIO = Prediction(
+    campaign=1, cluster="beta", law=Law.MEASURED, terms=TERMS, ratio=0.5, submitted=3
+)
 
 
 class Site:
@@ -232,14 +237,36 @@ def test_tasks_that_ended_are_counted_by_the_minute(site: Site) -> None:
     assert site.predictions.ended_since(1, NOON + timedelta(minutes=2)) == {}
 
 
+def test_minutes_of_long_ago_are_forgotten(site: Site) -> None:
+    """Else a week of a campaign is ten thousand rows at each cluster, for ever."""
+    for minutes in (0, 1, 90):
+        site.predictions.tasks_ended(1, "beta", 3, NOON + timedelta(minutes=minutes))
+    site.predictions.tasks_ended(2, "gamma", 1, NOON)
+
+    site.predictions.forget_ends(NOON + timedelta(hours=1))
+
+    since = NOON - timedelta(hours=1)
+    assert site.predictions.ended_since(1, since) == {"beta": (0, NOON + timedelta(minutes=91))}
+    assert site.predictions.ended_since(2, since) == {}
+
+
+def test_nothing_is_learnt_of_a_campaign_that_is_purged(site: Site) -> None:
+    site.end(3, 60)
+    site.predictions.keep([RATIO])
+    tasks = CampaignTasks(site.database)
+    assert site.predictions.ended_since(1, NOON - timedelta(hours=1))
+
+    tasks.drop_attempts(1)
+    tasks.purge(1)
+
+    assert site.predictions.ended_since(1, NOON - timedelta(hours=1)) == {}
+    assert site.predictions.ratios([1]) == ()
+
+
 def test_job_ratios_are_kept_for_the_campaigns_that_are_asked_for(site: Site) -> None:
     """A cycle costs the same however many have ended."""
-    terms = Terms(
-        old=1.0, slots=1.0, max_slots=9, free=4, submitted=0, running=0, waiting=0, allowed=0
-    )
-    known = {"cluster": "beta", "law": Law.MEASURED, "terms": terms, "submitted": 3}
     for campaign in (1, 2):
-        site.predictions.keep([Prediction(campaign=campaign, ratio=0.5, **known)])  # type: ignore[arg-type]
+        site.predictions.keep([replace(RATIO, campaign=campaign)])
 
     kept = Ratio(campaign=2, cluster="beta", ratio=0.5, free=4, submitted=3)
     assert site.predictions.ratios([2, 3]) == (kept,)
