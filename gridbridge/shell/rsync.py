@@ -87,13 +87,16 @@ def pull(
     leads: bool = False,
     may_miss: bool = False,
     pace: Pace | None = None,
+    follows: bool = True,
 ) -> bool:
     """Carry the files with these names in a folder there into one here; links stay links.
 
-    With `leads` every link becomes a copy of its target. A link to a folder here stays a link.
-    With `may_miss` names that are not there are left out.
+    With `leads` every link becomes a copy of its target. A link to a folder here stays a link,
+    unless others may have put it there (`follows`). With `may_miss` names that are not there are
+    left out.
     """
-    options = ("--keep-dirlinks", *LISTED, *(("--copy-links",) if leads else ()))
+    options = (*(("--keep-dirlinks",) if follows else ()), *LISTED)
+    options += ("--copy-links",) if leads else ()
     options += ("--ignore-missing-args",) if may_miss else ()
     listed = (f"./{name}" for name in names)
     return _carry(login, options, listed, f"{_there(login, source)}/", target, is_unwanted, pace)

@@ -22,7 +22,8 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     """Copy standard output and error of the tasks that have ended, from every cluster.
 
     The outputs that the JDL names are copied too, of tasks that succeeded. All of it is fetched as
-    oneself, into DIR or the folder campaign.ID here; what is there already is not carried again.
+    oneself, into DIR or the folder campaign.ID here, which has to be one's own; what is there
+    already is not carried again, and no link there is followed.
     Where a cluster is a sink (see gridevents), a line tells how many tasks succeeded there. Exit
     status: 0; 1 a cluster could not be read, which is told while the rest is fetched, or there is
     no such campaign, or it is another's; 2 usage, or DIR can't be written, or what is published
@@ -43,7 +44,8 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     ended = [task for task in campaign_tasks.tasks(one, 0, folder) if task.has_ended]
     try:
         places = campaign_outputs.places(number)
-        done = campaign_outputs.fetch(ended, to or f"campaign.{number}", places)
+        folder_here = to or f"campaign.{number}"
+        done = campaign_outputs.fetch(ended, folder_here, places, is_chosen=bool(to))
     except NotTheirs as error:
         output.complain(f"gridfetch: {error}")
         return REFUSED
@@ -64,7 +66,10 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
 def _outputs(asked: Mapping[str, Any], _: Sequence[str]) -> relay.Files:
     """Return what is fetched to the transfer host first."""
     number = asked["number"]
-    return relay.Files(words=(str(number), "out"), to=asked["to"] or f"campaign.{number}")
+    to = asked["to"]
+    return relay.Files(
+        words=(str(number), "out"), to=to or f"campaign.{number}", is_chosen=bool(to)
+    )
 
 
 def main() -> None:

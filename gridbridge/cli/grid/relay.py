@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from errno import ENOTDIR
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -48,6 +49,7 @@ class Files:
     words: tuple[str, ...]
     to: str  # the folder here to which that belongs
     says: str = ""  # instead of what it says there
+    is_chosen: bool = True  # else it has to be one's own
 
 
 Writes = Callable[[Mapping[str, Any], Sequence[str]], Files | None]
@@ -105,6 +107,9 @@ def bring(there: str, name: str, files: Files) -> int:
     """Run a command of ours there that writes files, and put them where they belong here."""
     try:
         os.makedirs(files.to, exist_ok=True)
+        if not (files.is_chosen or os.lstat(files.to).st_uid == os.geteuid()):
+            output.complain(f"{name}: {files.to}: it is another's; a folder as DIR is right")
+            return program.ERROR
         with TemporaryDirectory(prefix=".gridbridge.", dir=files.to) as folder:
             status = relay.bring(there, (f"{PROGRAMS}/{name}", *files.words), folder)
             if status == relay.FAILED:
@@ -120,9 +125,11 @@ def bring(there: str, name: str, files: Files) -> int:
 
 
 def _put(source: str, to: str) -> None:
-    """Move all files below a folder to the same places below another."""
+    """Move all files below a folder to the same places below another; OSError for a link there."""
     for folder, _, names in os.walk(source):
-        there = os.path.join(to, os.path.relpath(folder, source))
+        there = os.path.normpath(os.path.join(to, os.path.relpath(folder, source)))
+        if folder != source and os.path.islink(there):
+            raise NotADirectoryError(ENOTDIR, f"{there} is a link")
         os.makedirs(there, exist_ok=True)
         for name in names:
             os.replace(f"{folder}/{name}", f"{there}/{name}")

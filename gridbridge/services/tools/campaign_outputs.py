@@ -6,8 +6,10 @@ its campaign's file names (batch/task.sh). A cluster without a login shares our 
 
 import os
 import shutil
+import stat
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from gridbridge.apply.clusters import away
@@ -18,13 +20,14 @@ from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.places import CAMPAIGNS, CONFIG
 from gridbridge.model.route import BARE, Login
 from gridbridge.services.tools import configured
-from gridbridge.shell import rsync, ssh, trust
+from gridbridge.shell import files, rsync, ssh, trust
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_files import NotTheirs
 
 OUT, ERR = "out", "err"
 HOME = "$HOME"
 A_CALL = 200  # files
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LOOK = """\
 cd -- "$1" || exit
 most=$2; shift 2
@@ -104,10 +107,13 @@ def ends_of(
     return texts, problems
 
 
-def fetch(tasks: Iterable[ShownTask], to: str, at: Mapping[str, Place]) -> tuple[Fetched, ...]:
+def fetch(
+    tasks: Iterable[ShownTask], to: str, at: Mapping[str, Place], *, is_chosen: bool = True
+) -> tuple[Fetched, ...]:
     """Copy the outputs of tasks into a folder; a cluster that can't be read is told.
 
-    Raises StateError for a folder that can't be made, or written.
+    What links in it lead to is never written. Raises StateError for a folder that can't be made, or
+    written, and for another's that nobody chose.
     """
     if os.path.exists(to) and not os.path.isdir(to):
         raise StateError(f"{to}: not a folder")
@@ -117,7 +123,14 @@ def fetch(tasks: Iterable[ShownTask], to: str, at: Mapping[str, Place]) -> tuple
         raise StateError(f"{to}: {error.strerror}") from error
     if not os.access(to, os.W_OK | os.X_OK):
         raise StateError(f"{to}: you may not write there")
+    if not (is_chosen or is_own(to)):
+        raise StateError(f"{to}: it is another's; a folder as DIR is right")
     return tuple(_fetch(name, some, to, at) for name, some in sorted(_by_cluster(tasks).items()))
+
+
+def is_own(folder: str) -> bool:
+    """Say whether a folder, or the link of that name, is ours."""
+    return os.lstat(folder).st_uid == os.geteuid()
 
 
 def _fetch(cluster: str, tasks: list[ShownTask], to: str, at: Mapping[str, Place]) -> Fetched:
@@ -127,7 +140,9 @@ def _fetch(cluster: str, tasks: list[ShownTask], to: str, at: Mapping[str, Place
         good = (task.number for task in tasks if task.outcome is Outcome.SUCCESS)
         names += [f"{number}/{output}" for number in good for output in place.outputs]
         if place.login:
-            rsync.pull(place.login, names, place.folder, to, lambda: False, may_miss=True)
+            rsync.pull(
+                place.login, names, place.folder, to, lambda: False, may_miss=True, follows=False
+            )
         else:
             _copy(place.folder, names, to)
     except KeyError:
@@ -139,12 +154,54 @@ def _fetch(cluster: str, tasks: list[ShownTask], to: str, at: Mapping[str, Place
 
 def _copy(folder: str, names: Iterable[str], to: str) -> None:
     os.listdir(folder)  # OSError for a folder that is not there
+    if os.path.samefile(folder, to):
+        return
     for name in names:
-        here, there = f"{folder}/{name}", f"{to}/{name}"
-        is_same = os.path.exists(there) and os.path.samefile(folder, to)
-        if os.path.isfile(here) and not is_same:
-            os.makedirs(os.path.dirname(there), exist_ok=True)
-            shutil.copy2(here, there)
+        if os.path.isfile(f"{folder}/{name}"):
+            with _folder_of(name, to) as end:
+                _put(f"{folder}/{name}", os.path.basename(name), end)
+
+
+@contextmanager
+def _folder_of(name: str, to: str) -> Iterator[int]:
+    """Make the folders above a file, and open the last one; StateError for a link."""
+    end = os.open(to, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in name.split("/")[:-1]:
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=end)
+            above, end = end, _opened(part, end, f"{to}/{name}")
+            os.close(above)
+        yield end
+    finally:
+        os.close(end)
+
+
+def _opened(part: str, above: int, path: str) -> int:
+    try:
+        return os.open(part, FOLDER, dir_fd=above)
+    except OSError as error:
+        raise StateError(f"{path}: {part} is a link, or no folder of yours") from error
+
+
+def _put(source: str, name: str, folder: int) -> None:
+    """Copy a file into an open folder: written beside and renamed, so that no link is followed."""
+    beside = files.random_name(files.TEMPORARY)
+    options = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        with (
+            open(source, "rb") as here,
+            open(os.open(beside, options, 0o600, dir_fd=folder), "wb") as there,
+        ):
+            shutil.copyfileobj(here, there)
+            facts = os.fstat(here.fileno())
+            os.fchmod(there.fileno(), stat.S_IMODE(facts.st_mode))
+            os.utime(there.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with suppress(FileNotFoundError):
+            os.unlink(beside, dir_fd=folder)
+        raise
 
 
 def _present(names: Iterable[str], to: str) -> int:

@@ -1,6 +1,8 @@
 """On a login node the grid commands go on to the transfer host, with all that they need."""
 
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +179,33 @@ def test_what_is_written_there_is_brought_here(
     files = {str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*") if each.is_file()}
     assert (ended.value.code, asked, capsys.readouterr().out) == (0, [there], f"{said}\n")
     assert (files, (tmp_path / "new/a.png").read_text()) == ({"new/a.png", "new/0/b"}, "new")
+
+
+def test_nothing_is_brought_into_what_others_may_have_put_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By a link in the folder, or by the folder itself where nobody chose it."""
+
+    def bring(_: str, __: tuple[str, ...], folder: str) -> int:
+        (Path(folder) / "out/0").mkdir(parents=True)
+        (Path(folder) / "out/0/b").write_text("b")
+        return 0
+
+    monkeypatch.setattr("gridbridge.shell.relay.bring", bring)
+    mine, to = tmp_path / "mine", tmp_path / "to"
+    mine.mkdir()
+    to.mkdir()
+    (to / "0").symlink_to(mine)
+
+    asked = relay.Files(words=(), to=str(to))
+    linked = relay.bring("alpha-master", "gridfetch", asked)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    unchosen = relay.bring("alpha-master", "gridfetch", replace(asked, is_chosen=False))
+
+    assert (linked, unchosen, [*mine.iterdir()]) == (2, 2, [])
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith(f"{to}/0 is a link")
+    assert second.endswith("it is another's; a folder as DIR is right")
 
 
 SSH = """#!/bin/sh

@@ -120,6 +120,45 @@ def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: Place) -> None
     assert Path(beta.folder, "0.1.out").read_text() == "one\n"
 
 
+def test_no_link_that_others_may_have_put_there_is_followed(beta: Place, tmp_path: Path) -> None:
+    """Whoever fetches into a folder of many would write into files of their own."""
+    (Path(beta.folder) / "0").mkdir()
+    (Path(beta.folder) / "0/run").write_text("done\n")
+    mine, here = tmp_path / "mine", tmp_path / "here"
+    (mine / "0").mkdir(parents=True)
+    here.mkdir()
+    (mine / "file").write_text("mine\n")
+    (here / "0.1.out").symlink_to(mine / "file")
+    (here / "0").symlink_to(mine / "0")
+
+    (done,) = fetch(TASKS, str(here), {"beta": replace(beta, outputs=("run",))})
+
+    assert ((mine / "file").read_text(), os.listdir(mine / "0")) == ("mine\n", [])
+    assert (here / "0.1.out").read_text() == "one\n"
+    assert "0 is a link" in done.problem
+
+
+def test_by_ssh_none_is_followed_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(rsync, "pull", lambda *_, follows, **__: asked.append(follows))
+    gamma = Place(login=Login(host="g", user="al"), folder="./campaign.7", timeout_s=9)
+
+    fetch([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
+
+    assert asked == [False]
+
+
+def test_a_folder_of_anothers_is_not_used_unless_it_is_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may have made it before, where everybody may make one, and would have the outputs."""
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+
+    assert fetch((), str(tmp_path), {}) == ()
+    with pytest.raises(StateError, match="it is another's; a folder as DIR is right"):
+        fetch((), str(tmp_path), {}, is_chosen=False)
+
+
 def test_a_cluster_by_ssh_is_fetched_as_oneself(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
