@@ -22,6 +22,10 @@ from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.rebalance.datasets import DATASET_NAME
 from gridbridge.model.report import count
 
+STEPS = ("prologue", "epilogue")
+# Of what is asked for at a cluster: what a file without has another meaning for root, or none.
+NEEDED = ("exec_file", "slots", "walltime_s", "is_besteffort")
+
 May = Callable[[Any], bool]
 
 
@@ -75,6 +79,22 @@ def out_of_range(jdl: Jdl) -> str:
         if asked.nodes and asked.slots % asked.nodes:
             nodes = count(asked.nodes, "node")
             return f"{cluster}.slots = {asked.slots}: not the same on each of {nodes}"
+    return ""
+
+
+def unlike(said: Any, jdl: Jdl) -> str:
+    """Say what a campaign's file says otherwise than the campaign that was read from it.
+
+    Root reads the file itself, and what the site's rules saw has to be what it finds there.
+    """
+    for cluster, wish in jdl.clusters.items():
+        table = said["clusters"][cluster]
+        needed = [*NEEDED, *(f"{one}_walltime_s" for one in STEPS if table.get(one))]
+        if missing := next((key for key in needed if key not in table), ""):
+            return f"{cluster}.{missing}: missing"
+        for key in FIELDS.keys() & table.keys() | {"is_besteffort"}:
+            if (type(table[key]), table[key]) != (type(value := getattr(wish, key)), value):
+                return f"{cluster}.{key} = {table[key]!a:.80}: {value!a:.80} would be right"
     return ""
 
 

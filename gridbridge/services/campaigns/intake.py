@@ -11,7 +11,7 @@ from datetime import timedelta
 from itertools import count as counting
 
 from gridbridge.config import admission
-from gridbridge.config.submission.jdl_ranges import out_of_range
+from gridbridge.config.submission.jdl_ranges import out_of_range, unlike
 from gridbridge.config.submission.jdl_values import MOST_TASKS
 from gridbridge.decisions.campaigns import admission as rules
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
@@ -283,7 +283,7 @@ class Intake:
             return "no task, or no cluster"
         if found.tasks > MOST_TASKS:
             return f"{found.tasks} tasks; at most {MOST_TASKS}"
-        if problem := out_of_range(jdl):
+        if problem := out_of_range(jdl) or unlike(found.header, jdl):
             return problem
         if problem := self._unsettled(found, jdl):
             return problem

@@ -410,6 +410,39 @@ def test_what_can_not_run_is_refused_with_its_reason(site: Site, header: object,
     assert site.files() == []
 
 
+@pytest.mark.parametrize(
+    ("values", "lacks", "why"),
+    [
+        ({}, "is_besteffort", "beta.is_besteffort: missing"),
+        ({}, "slots", "beta.slots: missing"),
+        ({"prologue": "make"}, "prologue_walltime_s", "beta.prologue_walltime_s: missing"),
+        ({"is_besteffort": 1}, "", "beta.is_besteffort = 1: True would be right"),
+        ({"slots": "1"}, "", "beta.slots = '1': 1 would be right"),
+        ({"properties": []}, "", "beta.properties = []: '[]' would be right"),
+    ],
+)
+def test_what_root_would_read_otherwise_is_refused(
+    site: Site, values: dict[str, object], lacks: str, why: str
+) -> None:
+    """Root would submit ordinary jobs where the rules saw best-effort ones, or nothing."""
+    table = asdict(SWEEP)["clusters"]["beta"] | values
+    table.pop(lacks, None)
+    token = site.bring(asdict(SWEEP) | {"clusters": {"beta": table}}, "a")
+
+    assert site.intake.take() == 0
+    assert site.answer(token) == {"refused": why}
+
+
+def test_a_file_of_before_is_taken_in_without_what_is_new(site: Site) -> None:
+    table = asdict(SWEEP)["clusters"]["beta"]
+    for key in ("nodes", "prologue", "epilogue_walltime_s", "properties", "max_jobs"):
+        del table[key]
+    site.bring(asdict(SWEEP) | {"clusters": {"beta": table}}, "a")
+
+    assert site.intake.take() == 1
+    assert site.campaigns.all()[0].jdl == SWEEP
+
+
 def test_a_first_line_that_root_would_not_read_is_refused(site: Site) -> None:
     """It has the script of each cluster; the parameters follow it."""
     token = site.bring(asdict(SWEEP) | {"odd": "x" * MAX_FIRST_BYTES}, "a")
