@@ -251,7 +251,13 @@ def brought(
     except (ValueError, RecursionError) as error:
         raise NotTheirs(f"campaign {campaign}: its file is damaged") from error
     except (OSError, StateError) as error:
-        raise NotTheirs(f"campaign {campaign}: its file is not yours to read") from error
+        why = "its file is not yours to read" if uid else "its owner alone may do that"
+        raise NotTheirs(f"campaign {campaign}: {why}") from error
+
+
+def is_ours(campaign: int, folder: str = CAMPAIGNS) -> bool:
+    """Say whether a campaign's file is our own; FileNotFoundError when it is there no more."""
+    return os.lstat(f"{folder}/{file_of(campaign)}").st_uid == os.geteuid()
 
 
 def owner_of(campaign: int, folder: str = CAMPAIGNS) -> int:

@@ -70,7 +70,9 @@ def first_task(event: Event, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, .
         lines, directory = _brought(event, folder)
         home = os.path.expanduser("~")
         directory = directory.replace("$HOME", home, 1)
-        words = _last_words(f"{os.path.join(home, directory)}/campaign.{event.campaign}", event)
+        outputs = f"{os.path.join(home, directory)}/campaign.{event.campaign}"
+        is_ours = campaign_files.is_ours(event.campaign, folder)  # root follows nobody's paths
+        words = _last_words(outputs, event) if is_ours else ()
         return _plain(lines[event.first_task]), words
     except (NotTheirs, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
         return "", ()

@@ -63,15 +63,16 @@ def name_of(task: ShownTask, stream: str) -> str:
 
 
 def places(number: int, folder: str = CAMPAIGNS, config: str = CONFIG) -> Mapping[str, Place]:
-    """Return where a campaign of ours has its outputs; NotTheirs for another's.
+    """Return where a campaign of ours has its outputs; NotTheirs for another's, to root as well.
 
-    Root, who reads everybody's campaigns, is told whose home has the outputs.
+    Root has no account's home or keys but its own, and follows no path that a person chose: it is
+    told whose outputs they are.
     """
-    header, _ = campaign_files.brought(number, folder)
     uid = campaign_files.owner_of(number, folder)
-    if uid != os.geteuid():
+    if not os.geteuid() and uid:
         owner = trust.name_of(uid)
         raise NotTheirs(f"campaign {number}: its outputs are {owner}'s: sudo -u {owner} ...")
+    header, _ = campaign_files.brought(number, folder)
     policy, _ = configured.load(config)
     known = {name: each for name, each in header["clusters"].items() if name in policy.clusters}
     found = {}

@@ -1,6 +1,7 @@
 """What users type about events and clusters."""
 
 import json
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -265,6 +266,21 @@ def test_only_the_owner_reads_what_a_task_was_about(tmp_path: Path) -> None:
     assert found == ("b 7?[2J", tuple(f"line {n} of 10" for n in range(4, 9)))
     assert campaign_events.first_task(FAILED, str(tmp_path / "none")) == ("", ())
     assert campaign_events.first_task(DOWN, str(tmp_path)) == ("", ())
+
+
+def test_root_waits_at_no_pipe_that_a_person_put_among_the_outputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads what the task was about, and follows no path that its owner chose."""
+    header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
+    (tmp_path / "c.12").write_bytes(campaign_files.encode(header, ("a", "b 7")))
+    if not os.geteuid():
+        os.chown(tmp_path / "c.12", 41000, -1)
+    (tmp_path / "campaign.12").mkdir()
+    os.mkfifo(tmp_path / "campaign.12/1.1.err")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+
+    assert campaign_events.first_task(FAILED, str(tmp_path)) == ("b 7", ())
 
 
 def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None:
