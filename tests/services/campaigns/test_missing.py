@@ -151,6 +151,7 @@ def test_a_state_file_before_goes_on(tmp_path: Path) -> None:
         plain.execute("ALTER TABLE campaign_events DROP COLUMN closed_by")
         plain.execute("ALTER TABLE campaign_events DROP COLUMN why")
         plain.execute("ALTER TABLE campaign_records DROP COLUMN error_host")
+        plain.execute("ALTER TABLE campaign_records DROP COLUMN wiped_in_row")
         plain.execute("ALTER TABLE campaign_waiting DROP COLUMN never")
         plain.execute("ALTER TABLE campaign_attempts DROP COLUMN is_past")
         plain.execute("ALTER TABLE campaign_attempts DROP COLUMN is_overrun")

@@ -220,6 +220,7 @@ def test_root_is_told_whose_home_has_the_outputs(
     bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": AtCluster(exec_file="x")}))
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
     monkeypatch.setattr(campaign_files, "owner_of", lambda *_: 1)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
 
     with pytest.raises(NotTheirs, match="campaign 7: its outputs are daemon's: sudo -u daemon"):
         places(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
