@@ -9,6 +9,7 @@ from gridbridge.decisions.rebalance.draft import Draft
 from gridbridge.decisions.rebalance.failing import leave
 from gridbridge.decisions.rebalance.hosts import even_host
 from gridbridge.decisions.rebalance.jobs import even_job, is_uneven
+from gridbridge.model.rebalance.moments import is_lately
 from gridbridge.model.rebalance.moves import Advice, Rejected
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task, TaskState
@@ -153,7 +154,7 @@ def _jobs(board: Board, rules: Rebalance) -> list[Job]:
         job
         for job in board.snapshot.jobs
         if job.is_autobalanced
-        and not (job.name in done and now - done[job.name] < rest)
+        and not (job.name in done and is_lately(done[job.name], now, rest))
         and (rules.level > 1 or (job.last_run and is_uneven(board, job)))
     )
     return sorted(found, key=lambda job: (-_mean_bytes(board, job), job.name))

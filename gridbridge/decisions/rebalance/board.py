@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from operator import attrgetter
 
+from gridbridge.model.rebalance.moments import is_lately
 from gridbridge.model.rebalance.moves import Move, MoveKind
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task, TaskState
@@ -160,7 +161,7 @@ class Board:
         free = self.free(host)
         at = self.snapshot.recent.replicated.get(host.name)
         rest = timedelta(seconds=self.rules.replicated_rest_s)
-        return free // 2 if at and self.snapshot.now - at < rest else free
+        return free // 2 if at and is_lately(at, self.snapshot.now, rest) else free
 
     def disk(self, host: Host, more_bytes: int = 0) -> float:
         """Return which part of its disk a host would have used with so much more, 0 to 1."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from gridbridge.decisions.rebalance.board import Board
+from gridbridge.model.rebalance.moments import is_lately
 from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Stays, Task, TaskState
 
 STATES = {
@@ -81,7 +82,7 @@ def _of_host(board: Board, host: Host) -> Iterator[str]:
     if host.max_bytes > 0 and board.offered(host) <= rules.min_free_bytes:
         yield f"{name} has no more than {gigabytes(rules.min_free_bytes)} free"
     at, rest = board.snapshot.recent.hosts.get(name), timedelta(seconds=rules.host_rest_s)
-    if at and board.snapshot.now - at < rest:
+    if at and is_lately(at, board.snapshot.now, rest):
         yield f"{name} got a task less than {rules.host_rest_s:g} s ago"
 
 

@@ -17,6 +17,7 @@ from gridbridge.decisions.rebalance.draft import Draft, in_turn, told
 from gridbridge.decisions.rebalance.failing import leave, losses
 from gridbridge.decisions.rebalance.jobs import repair
 from gridbridge.model.rebalance.kept import Carried, Kept, Stored
+from gridbridge.model.rebalance.moments import is_lately
 from gridbridge.model.rebalance.moves import Advice, Move, MoveKind
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import (
@@ -251,10 +252,14 @@ def _resting(seen: Stored, rules: Rebalance) -> Mapping[str, frozenset[str]]:
         name: frozenset(
             _failed_at(one, seen)
             for one in of_one
-            if seen.now - _end(one) < rest * 2 ** min(max(0, failures[name] - 1), MOST_DOUBLED)
+            if is_lately(_end(one), seen.now, rest * 2 ** _doublings(failures[name]))
         )
         for name, of_one in failed.items()
     }
+
+
+def _doublings(failures: int) -> int:
+    return min(max(0, failures - 1), MOST_DOUBLED)
 
 
 def longest_rest(rules: Rebalance) -> timedelta:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 
 from gridbridge.apply.adapters import adapter_of, status_of
@@ -16,6 +16,7 @@ from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.campaigns.wiping import OF_MOVES, Mark
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.gathered import Away, Gathered, Listed
+from gridbridge.model.rebalance.moments import is_lately
 from gridbridge.model.rebalance.snapshot import Stays
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.transfer import Transfer
@@ -187,11 +188,7 @@ class Looking:
         """Say whether a task waits, and so long that it will not start in the next moment."""
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
         is_free = row.state.is_waiting and not (row.state.is_held or row.state.is_deleting)
-        return is_free and self._age(array) >= least
-
-    def _age(self, array: Array) -> timedelta:
-        now: datetime = self._clock.now()
-        return now - array.intended_at
+        return is_free and not is_lately(array.intended_at, self._clock.now(), least)
 
 
 def _of(array: Array, campaign: Campaign) -> Callable[..., Listed]:

@@ -7,10 +7,11 @@ the end of the line, and who has one that can't, or many, holds up nobody else.
 import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from gridbridge.apply.rebalance import owners
 from gridbridge.model.rebalance.kept import Kept
+from gridbridge.model.rebalance.moments import NEVER, known
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
@@ -18,7 +19,6 @@ from gridbridge.state.database.rebalance.notes import READ, Rebalanced
 from gridbridge.state.rebalance import kept as letters
 
 LONGEST_S = 3600.0  # after so long no further dataset is begun
-NEVER = datetime.min.replace(tzinfo=UTC)
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +37,8 @@ class Reader:
             return
         tried, now = self._notes.read(), self._clock.now()
         due = now - timedelta(seconds=self._rules.verify_every_s)
-        lines = _lines(owners.look(letters.listed()), tried, due)
+        tried = {name: known(at, now) for name, at in tried.items()}
+        lines = _lines(owners.look(letters.listed()), tried, due, now)
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
             for names in pool.map(lambda line: self._read(line, now), lines):
                 self._notes.note(READ, names, self._clock.now())
@@ -55,20 +56,24 @@ class Reader:
         return tried
 
 
-def _lines(known: list[Kept], tried: Mapping[str, datetime], due: datetime) -> list[list[Kept]]:
+def _lines(
+    kept: list[Kept], tried: Mapping[str, datetime], due: datetime, now: datetime
+) -> list[list[Kept]]:
     """Return what is due of each owner, the oldest first; who had a turn last comes last."""
     turns: dict[str, datetime] = {}
     for name, at in tried.items():
         owner = name.partition("/")[0]
         turns[owner] = max(at, turns.get(owner, at))
     lines: dict[str, list[Kept]] = {}
-    for one in sorted(known, key=lambda one: (_read_at(one, tried), one.name)):
-        if not one.is_busy and one.dataset.replicas and _read_at(one, tried) <= due:
+    read_at = {one.name: _read_at(one, tried, now) for one in kept}
+    for one in sorted(kept, key=lambda one: (read_at[one.name], one.name)):
+        if not one.is_busy and one.dataset.replicas and read_at[one.name] <= due:
             lines.setdefault(one.owner, []).append(one)
     return [lines[owner] for owner in sorted(lines, key=lambda one: (turns.get(one, NEVER), one))]
 
 
-def _read_at(one: Kept, tried: Mapping[str, datetime]) -> datetime:
+def _read_at(one: Kept, tried: Mapping[str, datetime], now: datetime) -> datetime:
     """Return when a replica of a dataset was read last, or was to be."""
-    read_at = min((each.checked_at for each in one.dataset.replicas), default=NEVER)
+    read = (known(each.checked_at, now) for each in one.dataset.replicas)
+    read_at = min(read, default=NEVER)
     return max(read_at, tried.get(one.name, read_at))

@@ -10,6 +10,7 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Desired, Phase
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.gathered import Away
+from gridbridge.model.rebalance.moments import AHEAD
 from gridbridge.model.rebalance.snapshot import Stays
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import Fact
@@ -54,7 +55,8 @@ class SentAway:
         """
         moves = {_task(one.key): one for one in self._moves.in_flight()}
         listed = set[_Task]()
-        dropped = self._moves.dropped_since(self._clock.now() - AGAIN)
+        now = self._clock.now()
+        dropped = self._moves.dropped(now - AGAIN, now + AHEAD)
         for one in transfers:
             seen = answers.get(one.remote)
             if one.remote in dead and one.remote_id and _task(one.key) not in moves:

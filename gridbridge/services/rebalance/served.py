@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import Dataset, Done, Refused
+from gridbridge.model.rebalance.moments import is_lately
 from gridbridge.model.report import count
 from gridbridge.services.rebalance.datasets import Datasets
 from gridbridge.services.rebalance.replicas import Outcome
@@ -81,8 +82,8 @@ class Served(Datasets):
         return self._records.done(name)
 
     def _require_turn(self, name: str) -> None:
-        since = self._clock.now() - DAY
-        if sum(one.at > since for one in self._records.done(name)) >= MOST_A_DAY:
+        now, done = self._clock.now(), self._records.done(name)
+        if sum(is_lately(one.at, now, DAY) for one in done) >= MOST_A_DAY:
             raise GridbridgeError(f"{name}: the service did {MOST_A_DAY} things about it in a day")
 
     def _note(self, outcome: Outcome, target: str = "", source: str = "") -> None:

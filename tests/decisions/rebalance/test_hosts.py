@@ -93,6 +93,14 @@ def test_a_host_that_got_a_task_just_now_gets_no_other() -> None:
     assert "low got a task less than 180 s ago" == one_to_low(TASK, recent=recent)
 
 
+@pytest.mark.parametrize("rest", ["hosts", "replicated"])
+def test_what_a_clock_noted_that_was_ahead_keeps_nothing_from_a_host(rest: str) -> None:
+    """It is set back since: else the host would rest until that day comes."""
+    ahead = Recent(**{rest: {"low": NOW + timedelta(days=365)}})
+
+    assert one_to_low(TASK) == one_to_low(TASK, recent=ahead)
+
+
 def test_no_round_moves_more_copies_and_bytes_than_it_may() -> None:
     many = snapshot(HEAVY, tasks({"full": 100}, size=GB), [job(max_per_host=99)])
     large = snapshot(HEAVY, tasks({"full": 6}, size=120 * GB), [job(max_per_host=99)])

@@ -301,6 +301,14 @@ def test_an_area_that_took_no_copy_is_not_asked_again_for_a_while() -> None:
     assert acts(replace(seen, now=later)) == [("x", "b", "")]
 
 
+def test_no_area_rests_for_what_failed_while_the_clock_was_ahead() -> None:
+    later = NOON + timedelta(days=365)
+    failed = Carried(dataset="al/x", target="b", began_at=later, ended_at=later, why="full")
+    seen = stored(dataset("x"), areas=(area("b", 900),), carried=(failed,))
+
+    assert acts(seen) == [("x", "b", "")]
+
+
 def test_the_rest_counts_from_the_end_of_what_failed() -> None:
     """A copy that took hours is not begun again at once."""
     rest = timedelta(seconds=RULES.replicated_rest_s)

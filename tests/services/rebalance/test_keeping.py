@@ -1,6 +1,7 @@
 """Rounds about datasets: what is lacking is made by its owner's process, and nothing is lost."""
 
 import subprocess
+import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
+from gridbridge.model.rebalance.datasets import Done
 from gridbridge.model.rebalance.kept import Carried
 from gridbridge.services.rebalance import journalled
 from gridbridge.services.rebalance.deciding import Asked, What
@@ -17,7 +19,7 @@ from gridbridge.services.tools.datasets import owned
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.rebalance.carried import CarriedReplicas
-from gridbridge.state.database.rebalance.notes import Rebalanced
+from gridbridge.state.database.rebalance.notes import READ, Rebalanced
 from gridbridge.state.rebalance import kept as letters
 from gridbridge.state.rebalance.kept import Let
 from tests.services.rebalance.areas import NAMES
@@ -491,6 +493,20 @@ def test_replicas_are_read_after_what_is_to_be_done_and_hold_up_nothing(desk: De
     assert asked == ["copy lacking", "verify first", "verify second", "verify third"]
 
 
+def test_replicas_are_read_again_after_a_clock_that_was_ahead(desk: Desk) -> None:
+    """What it noted is yet to come: that they were read then, and that they were to be."""
+    added(desk)
+    desk.rules = replace(desk.rules, verify_every_s=86400.0)
+    year_ago_s = time.time() - 365 * 86400
+    database = Database.open(desk.policy.site.state)
+    Rebalanced(database).note(READ, ["al/reads"], Clock().now())
+    database.close()
+    desk.clock = Clock(lambda: year_ago_s)
+    desk.round()
+
+    assert len(desk.did("verify")) == 1
+
+
 def test_nothing_is_carried_while_it_is_quiesced(desk: Desk) -> None:
     added(desk, is_later=True)
     one = Rebalancer(desk.policy, Clock(), Asked())
@@ -560,6 +576,16 @@ def test_the_service_does_so_much_about_a_dataset_in_a_day_and_no_more(desk: Des
     assert len(desk.served.done("reads")) == 50
     assert len(whole(desk)) == 1
     assert "in a day" in desk._call("copy", "u.1000/data.reads", there, here).stderr.decode()
+
+
+def test_what_was_done_by_a_clock_that_was_ahead_counts_for_no_day(desk: Desk) -> None:
+    (here,) = added(desk, 1)
+    there = next(name for name in NAMES if name != here)
+    done = Done(at=Clock().now() + timedelta(days=365), target=there)
+    for _ in range(50):
+        desk.served._records.note_done("reads", done)
+
+    assert desk._call("copy", "u.1000/data.reads", there, here).status == 0
 
 
 def test_a_dataset_on_which_a_command_works_is_left_alone(desk: Desk) -> None:

@@ -765,9 +765,10 @@ class Unmovable:
     [
         (Unmovable.drop, timedelta(minutes=5), 1, "it could not be moved when it was to be"),
         (Unmovable.drop, timedelta(hours=2), 7, ""),
+        (Unmovable.drop, timedelta(days=-365), 7, ""),
         (Unmovable.recall, timedelta(), 1, "it was recalled as often as its queue allows"),
     ],
-    ids=["dropped", "dropped long ago", "at its limit"],
+    ids=["dropped", "dropped long ago", "dropped by a clock that was ahead", "at its limit"],
 )
 def test_tasks_that_can_not_be_moved_hold_up_no_other(
     sent_site: SentSite, stay: Any, ago: timedelta, movable: int, why: str

@@ -22,8 +22,8 @@ MOVES = Table(
 _MOVING = tuple(MOVES.c[field.name] for field in fields(Moving))
 _OLDEST_FIRST = select(*_MOVING).order_by(MOVES.c.asked_at, MOVES.c.name, MOVES.c.uid)
 _IN_FLIGHT = _OLDEST_FIRST.where(MOVES.c.stage.in_(IN_FLIGHT))
-_DROPPED_SINCE = select(MOVES.c.name, MOVES.c.uid).where(
-    MOVES.c.stage == Stage.DROPPED, MOVES.c.asked_at >= bindparam("at")
+_DROPPED = select(MOVES.c.name, MOVES.c.uid).where(
+    MOVES.c.stage == Stage.DROPPED, MOVES.c.asked_at.between(bindparam("at"), bindparam("until"))
 )
 
 
@@ -43,9 +43,9 @@ class Moves:
         rows = map(dict, self._database.rows(_IN_FLIGHT))
         return tuple(Moving(**row | {"stage": Stage(row["stage"])}) for row in rows)
 
-    def dropped_since(self, at: datetime) -> frozenset[Key]:
-        """Return what was asked for at that time or later, and did not hold any more."""
-        rows = self._database.rows(_DROPPED_SINCE, at=at)
+    def dropped(self, at: datetime, until: datetime) -> frozenset[Key]:
+        """Return what was asked for between these times, and did not hold any more."""
+        rows = self._database.rows(_DROPPED, at=at, until=until)
         return frozenset((row["name"], row["uid"]) for row in rows)
 
     def forget(self, before: datetime) -> None:
