@@ -6,7 +6,7 @@ from datetime import datetime
 from gridbridge.cli import output
 from gridbridge.cli.options import clock
 from gridbridge.model.rebalance.datasets import Dataset, Done, Refused, Replica, bytes_text, shown
-from gridbridge.model.report import count
+from gridbridge.model.report import count, printable
 from gridbridge.services.rebalance.replicas import Outcome
 from gridbridge.services.tools.datasets.telling import Told
 
@@ -18,7 +18,7 @@ def outcome(one: Outcome) -> int:
     output.progress("")
     output.line(sentence(one.dataset))
     for refused in one.refused:
-        output.line(f"  not {refused.what}: {refused.reason}")
+        output.line(f"  not {printable(refused.what)}: {printable(refused.reason)}")
     return DONE if one.is_done else NOT_ALL
 
 
@@ -32,7 +32,7 @@ def drained(one: Outcome | Refused) -> int:
 
 def sentence(one: Dataset) -> str:
     """Say how much there is of a dataset, and where."""
-    where = f": {', '.join(sorted(one.whole))}" if one.whole else ""
+    where = f": {', '.join(map(printable, sorted(one.whole)))}" if one.whole else ""
     size = f"{count(one.files, 'file')}, {bytes_text(one.size_bytes)}"
     return f"{one.name}: {size}, {len(one.whole)} of {count(one.wished, 'replica')} whole{where}"
 
@@ -59,7 +59,7 @@ def datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
             str(one.files),
             str(len(one.whole)),
             str(one.wished),
-            ",".join(sorted(one.storages)) or "-",
+            ",".join(map(printable, sorted(one.storages))) or "-",
             shown(one.path),
         )
         for one in found
@@ -89,8 +89,9 @@ def told(one: Told, now: datetime, *, is_json: bool) -> int:
     if one.is_busy:
         output.line("  a command works on it just now")
     for each in _sorted(one.dataset) if one.dataset else ():
-        state = "whole" if each.is_whole_now else f"not whole: {each.why}"
-        output.line(f"  {each.storage}: {state} (as of {clock(each.checked_at, now)})")
+        state = "whole" if each.is_whole_now else f"not whole: {printable(each.why)}"
+        storage = printable(each.storage)
+        output.line(f"  {storage}: {state} (as of {clock(each.checked_at, now)})")
     for done in one.done:
         why = f": not done, {done.why}" if done.why else ""
         output.line(f"  {clock(done.at, now):<10} the service {_deed(done)}{why}")
@@ -138,7 +139,8 @@ def _plain(one: Replica) -> dict[str, object]:
 
 def _row(one: Replica, now: datetime) -> tuple[str, ...]:
     size, whole = str(one.size_bytes), "yes" if one.is_whole_now else "no"
-    return one.storage, size, whole, clock(one.checked_at, now), one.why
+    storage, why = printable(one.storage), printable(one.why)
+    return storage, size, whole, clock(one.checked_at, now), why
 
 
 def _sorted(one: Dataset) -> list[Replica]:

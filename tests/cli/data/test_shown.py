@@ -1,0 +1,48 @@
+"""What is printed of a dataset whose record has more than words: it is its owner's, not ours."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from gridbridge.cli.data import shown
+from gridbridge.model.rebalance.datasets import Dataset, Refused, Replica
+from gridbridge.services.rebalance.replicas import Outcome
+from gridbridge.services.tools.datasets.telling import Told
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+ODD = "a\x1b[2J\nb"
+REPLICAS = (
+    Replica(storage=ODD, size_bytes=1, is_whole=True, checked_at=NOW),
+    Replica(storage=f"{ODD}b", size_bytes=0, is_whole=False, checked_at=NOW, why=ODD),
+)
+DATASET = Dataset(
+    name="reads",
+    path=ODD,
+    is_tree=True,
+    files=1,
+    size_bytes=1,
+    sha256="",
+    wished=1,
+    replicas=REPLICAS,
+)
+OUTCOME = Outcome(dataset=DATASET, refused=(Refused(what=ODD, reason=ODD),), is_done=False)
+TELLS: dict[str, Callable[[], int]] = {
+    "why": lambda: shown.told(Told(dataset=DATASET, name="bob/reads", done=()), NOW, is_json=False),
+    "list": lambda: shown.datasets([DATASET], is_json=False),
+    "verify": lambda: shown.replicas(OUTCOME, NOW, is_json=False),
+    "replicate": lambda: shown.outcome(OUTCOME),
+}
+
+
+@pytest.mark.parametrize("tell", TELLS.values(), ids=TELLS)
+def test_no_record_writes_more_to_a_terminal_than_lines_of_text(
+    tell: Callable[[], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Root asks `gridbridge why bob/reads`, too."""
+    tell()
+    told = capsys.readouterr().out
+
+    assert "[2J" in told
+    assert all(line.isprintable() for line in told.split("\n"))
+    assert not [line for line in told.split("\n") if line.startswith("b")]
