@@ -94,7 +94,7 @@ def _of_copy(board: Board, task: Task, source: str, target: Host) -> Iterator[st
         yield f"{name} has a copy of it"
     job = board.jobs.get(task.job)
     if job and job.hosts is not None and name not in job.hosts:
-        yield f"its job does not go to {name}"
+        yield _barred(job, name)
     if now.live == source and source and not board.has_room(target, now.slots):
         yield f"{name} has room for no more tasks"
     kinds = {board.hosts[host].kind for host in now.hosts if host in board.hosts}
@@ -105,6 +105,14 @@ def _of_copy(board: Board, task: Task, source: str, target: Host) -> Iterator[st
         yield f"{gigabytes(task.size_bytes)} are more than {part} at {name}"
     if not _is_spread(board, now, source, target):
         yield f"its copies would not be in different zones with one at {name}"
+
+
+def _barred(job: Job, name: str) -> str:
+    if name in job.resting:
+        return f"something of it failed at {name} a short time ago"
+    if name in job.away:
+        return f"what it has at {name} can't be read now"
+    return f"its job does not go to {name}"
 
 
 def _is_spread(board: Board, task: Task, source: str, target: Host) -> bool:

@@ -229,6 +229,8 @@ def _job(one: Kept, task: Task, areas: _Areas, resting: frozenset[str]) -> Job:
         is_autobalanced=one.dataset.may_move and spare <= 0 and not away,
         replicas=max(one.dataset.wished, len(task.hosts)) - 1,
         hosts=areas.every - barred if barred else None,
+        resting=areas.every & resting,
+        away=areas.every & away,
         owner=one.owner,
         spare=max(0, spare),
     )

@@ -80,6 +80,8 @@ class Job:
     last_run: datetime | None = None
     max_per_host: int | None = None  # copies of its tasks
     hosts: frozenset[str] | None = None  # where its tasks may go; None: anywhere
+    resting: frozenset[str] = frozenset()  # hosts barred because something of it failed there
+    away: frozenset[str] = frozenset()  # hosts barred because what it has there can't be seen
     owner: str = ""  # of what is repaired or leaves a host each owner has a turn
     spare: int = 0  # copies beyond what its owner wishes for: none of them is carried elsewhere
 

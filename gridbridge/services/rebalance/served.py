@@ -48,11 +48,12 @@ class Served(Datasets):
             if to in dataset.whole and leaving:
                 return Outcome(dataset=dataset, is_done=True)
             others = len(set(dataset.whole) - {leaving})
-            if to in dataset.whole or others >= dataset.wished:
+            is_met = others >= dataset.wished
+            if to in dataset.whole or is_met:
                 are = count(dataset.wished, "replica is", "replicas are")
-                why = f"{others} of {are} whole: it is not needed"
-                dataset = self._replicas.swept(dataset, is_met=others >= dataset.wished)
-                refused = (Refused(what=to, reason=why),)
+                has = f"{others} of {are} whole" if is_met else "it has a whole replica"
+                dataset = self._replicas.swept(dataset, is_met=is_met)
+                refused = (Refused(what=to, reason=f"{has}: it is not needed"),)
                 return Outcome(dataset=dataset, refused=refused, is_done=False)
             outcome = self._replicas.to(dataset, sums, to)
             self._note(outcome, target=to, source=leaving)

@@ -14,6 +14,7 @@ from gridbridge.model.rebalance.kept import Carried, Kept, Stored
 from gridbridge.model.rebalance.moves import Advice
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.storage import Measured
+from tests.decisions.rebalance.boards import reasons
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
 GB = 10**9
@@ -299,6 +300,19 @@ def test_an_area_that_took_no_copy_is_not_asked_again_for_a_while() -> None:
 
     assert acts(seen) == [("x", "a", "")]
     assert acts(replace(seen, now=later)) == [("x", "b", "")]
+
+
+def test_why_an_area_gets_no_copy_is_told() -> None:
+    failed = Carried(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
+    resting = stored(dataset("x"), areas=(area("b"),), carried=(failed,))
+    here, there = dataset("x", "a", "b", wished=3).dataset.replicas
+    away = dataset("x", wished=3)
+    replicas = (here, replace(there, is_whole=False, is_away=True))
+    away = replace(away, dataset=replace(away.dataset, replicas=replicas))
+    unread = stored(away, areas=(area("a"), area("b"), area("c", 0)))
+
+    assert reasons(advice(resting))[1, "b"] == "something of it failed at b a short time ago"
+    assert reasons(advice(unread))[1, "b"] == "what it has at b can't be read now"
 
 
 def test_no_area_rests_for_what_failed_while_the_clock_was_ahead() -> None:

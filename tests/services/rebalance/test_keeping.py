@@ -413,6 +413,17 @@ def test_a_replica_that_its_owner_removed_meanwhile_is_not_to_go_any_more(desk: 
     assert len(whole(desk)) == 2
 
 
+def test_a_replica_that_is_there_is_told_as_such(desk: Desk) -> None:
+    """Its round was killed, and the owner's process made it meanwhile; others lack still."""
+    (here,) = added(desk, 1)
+    record = desk.served._records.load("reads")
+    desk.served._records.save(replace(record, wished=2))
+    done = desk._call("copy", "u.1000/data.reads", here)
+
+    assert done.status == 1
+    assert b"it has a whole replica: it is not needed" in done.stdout
+
+
 def test_a_replica_beyond_the_wish_is_not_called_carried(desk: Desk) -> None:
     """Whoever decides by what was whole when it was seen last."""
     added(desk, 1)
