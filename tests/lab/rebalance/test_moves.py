@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.lab import delta
-from tests.lab.away import QUIET, TELLS, ends, full_beta, kill, starts, wait_for, why
+from tests.lab.away import QUIET, TELLS, ends, full_beta, kill, qmaster, starts, wait_for, why
 from tests.lab.configured import HOST, configured, pollers
 from tests.lab.grid import Grid
 from tests.lab.phases import closed_home
@@ -18,6 +18,8 @@ from tests.lab.phases import closed_home
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 
 LONG = pytest.mark.long
+SOURCE, TARGET = ("beta-master", "beta-n1", "beta-n2"), (delta.FAR, "delta-n1")
+OF_A_MOVE = ("target", "source")
 
 AT_ONCE = r"/^\[rebalance\]/a least_wait_s = 0\nhost_rest_s = 0\njob_rest_s = 0"
 
@@ -165,3 +167,23 @@ def test_beta_gets_free_while_a_task_is_moved(grid: Grid, turn: int) -> None:
 
     assert 2 == len(ran(grid, name))
     assert starts(ran(grid, name))[0].partition("-")[0] in ("beta", "delta")
+
+
+@pytest.mark.parametrize("cluster", [TARGET, pytest.param(SOURCE, marks=LONG)], ids=OF_A_MOVE)
+def test_a_qmaster_dies_while_a_task_is_moved(grid: Grid, cluster: tuple[str, ...]) -> None:
+    """Once it is back the task runs at delta, and nowhere else."""
+    host, *nodes = cluster
+    name = f"cut-{host}"
+    with full_beta(grid), closed_home(grid):
+        job = waits_at_beta(grid, name)
+        remote = grid.remote_id(job)
+        told = rebalance(grid, "fail", "beta", "--apply")
+        with qmaster(grid, "kill", "start", host):
+            grid.until(lambda: keeps_off(grid, job), "it to keep off beta")
+        for node in nodes:  # by itself it hears the new qmaster after half a minute
+            grid.sh(node, "labctl restart execd")
+        grid.until(lambda: ends(grid, job), "its end", 120)
+    wait_for(grid, remote, "")
+
+    assert 1 == told["moved"]
+    assert ["start delta-n1", "end"] == ran(grid, name)

@@ -1,0 +1,87 @@
+"""Each storage area is a small filesystem of its own, which somebody fills during a copy."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.grid import Done, Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(120)]
+
+HERE, FAR = "alpha-master", "gamma-master"
+AREAS = {  # name: cluster, host, path, account
+    "f-alpha": ("alpha", HERE, "/var/tmp/f-alpha", "alice"),
+    "f-beta": ("beta", HERE, "/home/f-beta", "alice"),
+    "f-gamma": ("gamma", FAR, "/var/tmp/f-gamma", "al_gamma"),
+}
+BIG_BYTES, AREA_MB, KIB_PER_S = 4_000_000, 8, 2000
+TOML = "/tmp/f.toml"
+LIMITS = "[rebalance]\\nmin_free_bytes = 0\\nfull_free_bytes = 0\\ndisk_share = 1.0\\n"
+OTHERS = "awk '/^\\[/ { mine = /^\\[(rebalance|storage)/ } !mine' /etc/gridbridge/gridbridge.toml"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def areas(grid: Grid) -> Iterator[None]:
+    """Mount them, and have alice name them by a file of hers."""
+    for _, host, path, _ in AREAS.values():
+        options = f"size={AREA_MB}m,mode=1777"
+        grid.sh(host, f"mkdir -p {path} && mount -t tmpfs -o {options} tmpfs {path}")
+    told = "".join(map(section, AREAS))
+    grid.sh(HERE, f"{{ {OTHERS}; printf '{LIMITS}{told}'; }} >{TOML} && chmod 644 {TOML}")
+    grid.sh(HERE, f"head -c {BIG_BYTES} /dev/urandom >f.big", user="alice")
+    yield
+    data(grid, "drop", "full", "--lost")
+    for _, host, path, _ in AREAS.values():
+        grid.sh(host, f"umount {path}; rmdir {path}")
+    grid.sh(HERE, f"rm -f {TOML} ~alice/f.big")
+
+
+def section(name: str) -> str:
+    """Return an area's section, for printf."""
+    cluster, _, path, _ = AREAS[name]
+    told = f'cluster = "{cluster}"\\npath = "{path}"\\nbwlimit_kib_per_s = {KIB_PER_S}\\n'
+    return f"[storage.{name}]\\n{told}"
+
+
+def data(grid: Grid, *words: str) -> Done:
+    argv = ("gridbridge", "data", *words, "--config", TOML)
+    return grid.on(HERE, *argv, user="alice", timeout_s=90)
+
+
+def fill(grid: Grid, name: str) -> None:
+    """Take all that is free in an area once some of the copy has come."""
+    _, host, path, account = AREAS[name]
+    came = ("test", "-s", f"{path}/{account}/.full.part/f.big")
+    grid.until(lambda: grid.on(host, *came).status == 0, f"a copy to begin in {name}")
+    grid.sh(host, f"cat /dev/zero >{path}/filler || :")
+
+
+def there(grid: Grid, name: str) -> list[str]:
+    """Return what alice has in an area."""
+    _, host, path, account = AREAS[name]
+    return grid.sh(host, f"ls -A -I .gridbridge.area {path}/{account}").split()
+
+
+def test_areas_that_fill_during_a_copy_keep_nothing_of_it(grid: Grid) -> None:
+    """Each is told, and once there is room all are whole."""
+    fills = [threading.Thread(target=fill, args=(grid, name)) for name in AREAS]
+    for one in fills:
+        one.start()
+    added = data(grid, "add", "full", "f.big", "--replicas", "3")
+    for one in fills:
+        one.join()
+    left = {name: there(grid, name) for name in AREAS}
+    for _, host, path, _ in AREAS.values():
+        grid.sh(host, f"rm {path}/filler")
+    again = data(grid, "replicate", "full")
+    found = json.loads(data(grid, "verify", "full", "--json").out)["replicas"]
+
+    reasons = [line for line in added.out.splitlines() if "No space left on device" in line]
+    assert (1, sorted(AREAS)) == (added.status, sorted(line.split()[1][:-1] for line in reasons))
+    assert {name: [] for name in AREAS} == left
+    assert 0 == again.status, again
+    assert sorted(AREAS) == [one["storage"] for one in found if one["whole"]]
