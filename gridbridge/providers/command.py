@@ -45,14 +45,6 @@ class CommandProvider:
         except ParseError as error:
             raise ProviderFailed(f"{self._said('list')}: {error}") from error
 
-    def start(self, machine: Machine) -> None:
-        """Switch it on."""
-        self._call("start", {"id": machine.id})
-
-    def stop(self, machine: Machine) -> None:
-        """Switch it off and keep its disk."""
-        self._call("stop", {"id": machine.id})
-
     def _call(self, verb: str, wish: Mapping[str, object]) -> bytes:
         stdin = json.dumps(wish).encode() + b"\n"
         return program.answer((self.program, verb), self.env, self.timeout_s, stdin)

@@ -110,16 +110,6 @@ class Ec2Provider:
             ]
             return reading.checked(self._with_keys(found), self.cluster)
 
-    def start(self, machine: Machine) -> None:
-        """Switch it on."""
-        with told("start"):
-            self.client.start_instances(InstanceIds=[machine.id])
-
-    def stop(self, machine: Machine) -> None:
-        """Switch it off and keep its disks."""
-        with told("stop"):
-            self.client.stop_instances(InstanceIds=[machine.id])
-
     def _wish(self, name: str, tags: Mapping[str, str]) -> dict[str, object]:
         """Return what a machine is made of, as RunInstances takes it."""
         own_key = {HOST_KEY_TAG: self.host_key} if self.host_key else {}

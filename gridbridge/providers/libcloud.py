@@ -77,22 +77,6 @@ class LibcloudProvider:
         with self.turn, told("list"):
             return reading.checked(map(machine_of, self.driver.list_nodes()), self.cluster)
 
-    def start(self, machine: Machine) -> None:
-        """Switch it on."""
-        if machine.id in self._ids(MachineState.RUNNING):
-            return
-        with self.turn, told("start"):
-            for node in self._nodes(machine):
-                _done("start", self.driver.start_node(node))
-
-    def stop(self, machine: Machine) -> None:
-        """Switch it off."""
-        if machine.id in self._ids(MachineState.STOPPED):
-            return
-        with self.turn, told("stop"):
-            for node in self._nodes(machine):
-                _done("stop", self.driver.stop_node(node))
-
     def _kept(self, made: Any, name: str, tags: Mapping[str, str]) -> Machine:
         """Return a new machine as its driver lists it; one without our tags is removed again.
 
@@ -112,9 +96,6 @@ class LibcloudProvider:
             raise ProviderFailed(f"libcloud create: {why}; {mend}") from error
         _log.error("event=untagged machine=%r why='removed again'", machine.id)
         raise ProviderFailed(f"libcloud create: {why}; it was removed again")
-
-    def _ids(self, state: MachineState) -> set[str]:
-        return {one.id for one in self.machines() if one.state is state}
 
     def _nodes(self, machine: Machine) -> list[Any]:
         """Return libcloud's node of a machine, none when it is gone."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 from gridbridge.errors import NoCapacity, NotGranted, ProviderFailed
 from gridbridge.model.elastic.machines import OWNER_TAG, POOL_TAG, Machine, MachineState
@@ -50,14 +50,6 @@ class PowerProvider:
     cluster: str
     pool: str = ""  # under which the balancer keeps them
 
-    def create(self, name: str, tags: Mapping[str, str]) -> Machine:
-        """Refuse: there are no more hosts than there are."""
-        self._refuse(f"create {name}", "hosts of the site's own are not made")
-
-    def destroy(self, machine: Machine) -> None:
-        """Refuse: a host stays, on or off."""
-        self._refuse(f"destroy {machine.name}", "hosts of the site's own are not removed")
-
     def machines(self) -> tuple[Machine, ...]:
         """Return all hosts; those that don't tell their state have an unknown one."""
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
@@ -81,11 +73,8 @@ class PowerProvider:
 
     def _switch(self, verb: str, machine: Machine) -> Switch:
         if machine.id not in self.switches:
-            self._refuse(f"{verb} {machine.id}", "no host of this provider")
+            raise ProviderFailed(f"power {verb} {machine.id}: no host of this provider")
         return self.switches[machine.id]
-
-    def _refuse(self, asked: str, why: str) -> NoReturn:
-        raise ProviderFailed(f"power {asked}: {why}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What the balancer asks of a provider of machines."""
+"""What the balancer asks of who makes machines, and of who switches hosts on and off."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -6,13 +6,25 @@ from typing import Protocol
 from gridbridge.model.elastic.machines import Machine
 
 
-class Provider(Protocol):
-    """Makes machines come and go.
+class Listing(Protocol):
+    """Tells which machines there are.
 
-    Each call raises NoCapacity when the provider has none left, NotGranted when the same call may
-    succeed later or nobody knows what became of it, and ProviderFailed for anything else, such as
-    an answer that can't be read. Whoever asks looks at `machines` afterwards, and believes that.
+    Each call, of those below too, raises NoCapacity when there is none left, NotGranted when the
+    same call may succeed later or nobody knows what became of it, and ProviderFailed for anything
+    else, such as an answer that can't be read. Whoever asks looks at `machines` afterwards, and
+    believes that.
     """
+
+    def machines(self) -> tuple[Machine, ...]:
+        """Return all machines that there are; those of others may be among them.
+
+        A list of which anything is wrong is refused whole, with ProviderFailed.
+        """
+        ...
+
+
+class Provider(Listing, Protocol):
+    """Makes machines come and go."""
 
     def create(self, name: str, tags: Mapping[str, str]) -> Machine:
         """Have a machine of that name and with these tags made; it need not run yet.
@@ -26,17 +38,14 @@ class Provider(Protocol):
         """Have a machine removed with its disk; one that is gone already is no error."""
         ...
 
-    def machines(self) -> tuple[Machine, ...]:
-        """Return all machines that there are; those of others may be among them.
 
-        A list of which anything is wrong is refused whole, with ProviderFailed.
-        """
-        ...
+class PowerSupply(Listing, Protocol):
+    """Switches hosts of the site's own on and off."""
 
     def start(self, machine: Machine) -> None:
-        """Switch a stopped machine on; one that runs is no error."""
+        """Switch a host on; one that is on is no error."""
         ...
 
     def stop(self, machine: Machine) -> None:
-        """Switch a machine off and keep its disk; one that is off is no error."""
+        """Have a host shut down, which keeps its disk; one that is off is no error."""
         ...

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TypeVar
 
 from gridbridge.errors import GridbridgeError, ProviderFailed
 from gridbridge.model.elastic.machines import Machine
@@ -10,7 +11,9 @@ from gridbridge.model.elastic.sections import Pool, ProviderKind, ProviderSectio
 from gridbridge.model.policy import Policy
 from gridbridge.providers import ec2, libcloud, power, program
 from gridbridge.providers.command import CommandProvider
-from gridbridge.providers.protocol import Provider
+from gridbridge.providers.protocol import PowerSupply, Provider
+
+Made = TypeVar("Made")
 
 
 def provider_of(settings: Policy, pool: str) -> Provider:
@@ -29,7 +32,7 @@ def provider_of(settings: Policy, pool: str) -> Provider:
     return made(_settled(section, at), at, settings.site.cluster)
 
 
-def power_of(settings: Policy, host: str) -> Provider:
+def power_of(settings: Policy, host: str) -> PowerSupply:
     """Return who switches a host of the site's own on and off, and others with it.
 
     Raises ProviderFailed when there is nobody, or when a file of a secret can't be read.
@@ -42,20 +45,24 @@ def power_of(settings: Policy, host: str) -> Provider:
     return power.made(section, with_it, settings.site.cluster, at.provider)
 
 
-def switched(settings: Policy) -> dict[str, Provider]:
+def switched(settings: Policy) -> dict[str, PowerSupply]:
     """Return who switches the site's own hosts on and off, by their sections' names."""
     return {name: power_of(settings, host) for name, host in _one_of_each(settings)}
 
 
-def all_of(settings: Policy, own: Set[str]) -> dict[str, Provider]:
-    """Return who makes the nodes of each pool, and who switches `own` hosts, by their sections.
+def makers(settings: Policy) -> dict[str, Provider]:
+    """Return who makes the nodes of each pool.
 
     Where one can't be made, each call of it says why: the others are asked all the same.
     """
-    pools = [name for name, pool in settings.pools.items() if pool.provider]
-    made = {name: _made_or_not(provider_of, settings, name) for name in pools}
+    names = [name for name, pool in settings.pools.items() if pool.provider]
+    return {name: _made_or_not(provider_of, settings, name) for name in names}
+
+
+def supplies(settings: Policy, own: Set[str]) -> dict[str, PowerSupply]:
+    """Return the same of who switches `own` hosts on and off, by their sections' names."""
     hosts = [one for one in _one_of_each(settings) if one[0] in own]
-    return made | {name: _made_or_not(power_of, settings, host) for name, host in hosts}
+    return {name: _made_or_not(power_of, settings, host) for name, host in hosts}
 
 
 def _one_of_each(settings: Policy) -> list[tuple[str, str]]:
@@ -63,7 +70,9 @@ def _one_of_each(settings: Policy) -> list[tuple[str, str]]:
     return sorted({one.provider: host for host, one in settings.powered.items()}.items())
 
 
-def _made_or_not(make: Callable[[Policy, str], Provider], settings: Policy, name: str) -> Provider:
+def _made_or_not(
+    make: Callable[[Policy, str], Made], settings: Policy, name: str
+) -> "Made | NotMade":
     try:
         return make(settings, name)
     except GridbridgeError as error:
@@ -72,7 +81,7 @@ def _made_or_not(make: Callable[[Policy, str], Provider], settings: Policy, name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotMade:
-    """A provider that can't be asked: its set-up is wrong."""
+    """A provider or a power supply that can't be asked: its set-up is wrong."""
 
     why: str
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from libcloud.common.exceptions import BaseHTTPError
 from libcloud.compute.drivers.dummy import DummyNodeDriver
-from libcloud.compute.types import NodeState
 
 
 class Labelled(DummyNodeDriver):  # type: ignore[misc]  # libcloud has no types for it
@@ -53,13 +52,3 @@ class Labelled(DummyNodeDriver):  # type: ignore[misc]  # libcloud has no types 
     def destroy_node(self, node: Any) -> bool:
         """Remove it."""
         return bool(self.does and super().destroy_node(node))
-
-    def start_node(self, node: Any) -> bool:
-        """Switch it on."""
-        node.state = NodeState.RUNNING
-        return self.does
-
-    def stop_node(self, node: Any) -> bool:
-        """Switch it off."""
-        node.state = NodeState.STOPPED if self.does else node.state
-        return self.does

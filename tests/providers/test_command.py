@@ -84,14 +84,12 @@ def test_what_is_wanted_is_said_on_standard_input(by: Make, tmp_path: Path) -> N
     provider = by(f'cat >"$AT/$1"; {saying(NODE)}')
 
     made = provider.create("alpha-n7", TAGS)
-    for act in (provider.start, provider.stop, provider.destroy):
-        act(made)
+    provider.destroy(made)
 
     assert MACHINE == made
     asked = {path.name: json.loads(path.read_text()) for path in tmp_path.glob("[cds]*")}
     wish = {"name": "alpha-n7", "pool": "small", "tags": TAGS}
-    of_one = {"id": "lab-1"}
-    assert {"create": wish, "destroy": of_one, "start": of_one, "stop": of_one} == asked
+    assert {"create": wish, "destroy": {"id": "lab-1"}} == asked
 
 
 WRONG = {
@@ -174,7 +172,7 @@ def test_an_answer_that_is_not_the_wanted_node_is_no_answer(by: Make, told: obje
     ],
     ids=["later", "no capacity", "refused", "a steered terminal", "killed", "a long sentence"],
 )
-@pytest.mark.parametrize("verb", ["create", "destroy", "machines", "start", "stop"])
+@pytest.mark.parametrize("verb", ["create", "destroy", "machines"])
 def test_the_exit_status_tells_what_came_of_it(
     by: Make, verb: str, ending: str, expected: type[Exception], words: str
 ) -> None:

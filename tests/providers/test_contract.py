@@ -67,20 +67,6 @@ def test_machines_of_another_cluster_are_not_ours(site: Site) -> None:
     assert {} == ours(site)
 
 
-def test_a_machine_is_stopped_and_started_and_twice_is_no_error(site: Site) -> None:
-    made = site.provider.create("alpha-n1", TAGS)
-
-    site.provider.stop(made)
-    site.provider.stop(made)
-    (stopped,) = ours(site).values()
-    site.provider.start(made)
-    site.provider.start(made)
-    (started,) = ours(site).values()
-
-    assert (MachineState.STOPPED, MachineState.RUNNING) == (stopped.state, started.state)
-    assert made.id == stopped.id == started.id
-
-
 def test_no_capacity_is_told_as_such_and_nothing_is_made(site: Site) -> None:
     site.be_full()
 

@@ -14,7 +14,8 @@ from gridbridge.model.elastic.sections import Pool, PoweredHost, ProviderKind, P
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
 from gridbridge.providers.command import CommandProvider
-from gridbridge.providers.registry import all_of, provider_of
+from gridbridge.providers.protocol import Listing
+from gridbridge.providers.registry import makers, provider_of, supplies
 
 SECTION = ProviderSection(program="/opt/rent", timeout_s=7)
 POLICY = Policy(
@@ -81,7 +82,7 @@ def test_a_provider_that_can_t_be_made_hides_no_other(tmp_path: Path) -> None:
         powered={"n1": PoweredHost(provider="rack")},
     )
 
-    found = all_of(policy, {"rack"})
+    found: dict[str, Listing] = {**makers(policy), **supplies(policy, {"rack"})}
 
     assert ["large", "rack", "small"] == sorted(found)
     assert () == found["small"].machines()

@@ -19,7 +19,7 @@ from gridbridge.model.elastic.machines import OWNER_TAG, POOL_TAG, Machine, Mach
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, Owned
 from gridbridge.model.elastic.sections import Pool
-from gridbridge.providers.protocol import Provider
+from gridbridge.providers.protocol import PowerSupply, Provider
 
 _log = logging.getLogger(__name__)
 
@@ -34,6 +34,7 @@ class Acts:
     cluster: str
     pools: Mapping[str, Pool]
     providers: Mapping[str, Provider]  # by pool
+    supplies: Mapping[str, PowerSupply]  # of hosts of the site's own, by pool
     membership: Membership
     now: Callable[[], datetime]
     tag: Tagging = no_tags  # of hosts that are switched on and off
@@ -47,10 +48,14 @@ class Acts:
             return self._switching.do(due)
         return ACTS[due.act](self, due.node)
 
+    def end(self, pool: str, machine: Machine) -> None:
+        """Have a machine of a pool removed that is no node; GridbridgeError when it has to wait."""
+        self.providers[pool].destroy(machine)
+
     @property
     def _switching(self) -> Switching:
         return Switching(
-            providers=self.providers, membership=self.membership, tag=self.tag, now=self.now
+            supplies=self.supplies, membership=self.membership, tag=self.tag, now=self.now
         )
 
     def _create(self, node: Owned) -> Owned:

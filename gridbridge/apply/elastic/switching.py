@@ -17,7 +17,7 @@ from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, Owned
 from gridbridge.model.elastic.standby import STANDBY_AUTO
-from gridbridge.providers.protocol import Provider
+from gridbridge.providers.protocol import PowerSupply
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ def no_tags(host: str, tag: str, is_wanted: bool) -> None:
 class Switching:
     """The acts of one site; several may be under way side by side, each of another host."""
 
-    providers: Mapping[str, Provider]  # by pool
+    supplies: Mapping[str, PowerSupply]  # by pool
     membership: Membership
     tag: Tagging
     now: Callable[[], datetime]
@@ -63,7 +63,7 @@ class Switching:
             self.tag(node.name, due.tag, True)
         self.membership.halt(node.name)
         try:
-            self._provider(node).stop(_machine(node))
+            self._supply(node).stop(_machine(node))
         except GridbridgeError as error:
             if node.cause is Cause.DRAINED:  # an administrator wants it off
                 raise
@@ -78,7 +78,7 @@ class Switching:
 
     def _wake(self, due: Due) -> Owned:
         """Switch a host on; the rounds that follow see it come up, or ask again."""
-        self._provider(due.node).start(_machine(due.node))
+        self._supply(due.node).start(_machine(due.node))
         return due.node
 
     def _open(self, due: Due) -> Owned:
@@ -97,17 +97,17 @@ class Switching:
             raise NotIdle(due.node.name)
         if due.before is not None and due.before.state is NodeState.STANDBY:
             _log.warning("event=still_on node=%s", due.node.name)
-        self._provider(due.node).stop(_machine(due.node))
+        self._supply(due.node).stop(_machine(due.node))
         told = due.node.entering(NodeState.STANDBY, self.now(), due.node.cause)
         return replace(told, up_since=told.up_since or self.now())
 
     def _opened(self, node: Owned) -> Owned:
         return opened(node, self.membership, self.now())
 
-    def _provider(self, node: Owned) -> Provider:
-        if node.pool not in self.providers:
+    def _supply(self, node: Owned) -> PowerSupply:
+        if node.pool not in self.supplies:
             raise ProviderFailed(f"{node.name}: nobody switches it on and off now")
-        return self.providers[node.pool]
+        return self.supplies[node.pool]
 
 
 def _machine(node: Owned) -> Machine:

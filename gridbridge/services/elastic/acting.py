@@ -30,7 +30,7 @@ from gridbridge.model.elastic.sections import (
     Restriction,
 )
 from gridbridge.model.elastic.standby import Rest, RestFacts
-from gridbridge.providers.protocol import Provider
+from gridbridge.providers.protocol import Listing
 from gridbridge.services.elastic import deciding, journalled, remembering, resting, telling
 from gridbridge.services.elastic.balanced import BalancedSite, RoundPlan, Seen
 from gridbridge.services.elastic.memory import Memory
@@ -52,7 +52,7 @@ class Balancer:
         memory: Memory,
         clock: Clock,
         look: Callable[[], Situation],
-        providers: Mapping[str, Provider],
+        providers: Mapping[str, Listing],
         acts: Acts,
         tags: Callable[[], Mapping[str, tuple[str, ...]]] = dict,
         address_of: Callable[[str], str] = preparing.address_of,
@@ -215,7 +215,7 @@ class Balancer:
         if found:
             pool, machine = found
             _log.warning("event=master_ended machine=%s", machine.id)
-            self._providers[pool].destroy(machine)
+            self._acts.end(pool, machine)
 
     def _do(self, dues: Sequence[Due]) -> tuple[Due, ...]:
         """Do what is due of several nodes at once; one that fails stays as it was meant."""
@@ -244,7 +244,7 @@ class Balancer:
             raise NotSeen("no provider gave a whole list of its machines")
         return machines
 
-    def _listed(self, one: tuple[str, Provider]) -> tuple[str, tuple[Machine, ...] | None]:
+    def _listed(self, one: tuple[str, Listing]) -> tuple[str, tuple[Machine, ...] | None]:
         pool, provider = one
         try:
             return pool, provider.machines()

@@ -32,6 +32,7 @@ from gridbridge.model.places import (
 )
 from gridbridge.model.policy import Policy
 from gridbridge.providers import registry
+from gridbridge.providers.protocol import Listing
 from gridbridge.services import cycle, process
 from gridbridge.services.elastic import looking, published, seeing
 from gridbridge.services.elastic.acting import AT_ONCE, Balancer
@@ -198,11 +199,13 @@ class Reported(Balancer):
     def __init__(self, wanted: Wanted, clock: Clock, memory: Memory) -> None:
         policy = wanted.policy
         own = _switched(policy)
-        made = registry.all_of(policy, own)
+        made, supplies = registry.makers(policy), registry.supplies(policy, own)
+        listing: dict[str, Listing] = {**made, **supplies}
         acts = Acts(
             cluster=policy.site.cluster,
             pools=policy.pools,
             providers=made,
+            supplies=supplies,
             membership=membership_of(policy),
             now=clock.now,
             tag=lambda host, tag, is_wanted: _tag(policy, host, tag, is_wanted=is_wanted),
@@ -226,12 +229,12 @@ class Reported(Balancer):
             memory,
             clock,
             lambda: looking.look(policy, clock.now()),
-            made,
+            listing,
             acts,
             lambda: tagging.tags(policy),
         )
         self._wanted = wanted
-        self._pools = made.keys()  # that have a provider
+        self._listing = listing.keys()
         self._steady_s = clock.steady_s
         self._began_s = clock.steady_s()
         self._over: Rounded | None = None
@@ -243,7 +246,7 @@ class Reported(Balancer):
         """
         seen = super().gather()
         world = seen.world
-        is_whole = world.machines.keys() == self._pools
+        is_whole = world.machines.keys() == self._listing
         if self._wanted.kills_master and is_whole and len(mastership.tagged(world)) != 1:
             tag = f"{MASTER_TAG} = {world.cluster}"
             words = f"{tag}: --kill-master needs just one machine with this tag"

@@ -482,6 +482,7 @@ class World:
             cluster=CLUSTER,
             pools=site.pools,
             providers=self.providers(site),
+            supplies=self.providers(site),
             membership=self.membership,
             now=lambda: self.now,
             tag=self.tag,
