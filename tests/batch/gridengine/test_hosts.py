@@ -1,5 +1,6 @@
 """What one host is asked about before it leaves, as qstat and qhost of 8.1.9 print it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,15 @@ def test_a_closed_host_with_a_task_is_busy_and_closed() -> None:
     (found,) = read_instances(golden("host-busy"))
 
     assert found == Instance(queue="all.q", slots=2, is_used=True, is_disabled=True, jobs=(5,))
+
+
+def test_a_job_whose_name_breaks_the_document_keeps_nothing_from_being_read() -> None:
+    """Grid Engine prints a job's name as its owner wrote it (qsub(1), -N)."""
+    told = golden("host-busy")
+    odd = re.sub(rb"<JB_name>[^<]*<", b"<JB_name>a\x1b & b<", told)
+
+    assert odd != told
+    assert read_instances(odd) == read_instances(told)
 
 
 def test_a_host_that_was_just_admitted_is_idle_and_closed() -> None:

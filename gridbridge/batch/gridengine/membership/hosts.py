@@ -8,18 +8,21 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lxml import etree
-
 from gridbridge.batch.gridengine import commands, qconf
 from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.batch.gridengine.layout import varying
+from gridbridge.batch.gridengine.parse import whole
 from gridbridge.batch.gridengine.status import names, show
 from gridbridge.batch.gridengine.submit import call
-from gridbridge.errors import CommandFailed, ParseError
+from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.layout import Varying
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import Cell
 from gridbridge.model.site.setup import Settings, words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lxml.etree import _Element
 
 LIMIT_S = 60.0  # of each call
 DISABLED = "d"  # by hand; D is a calendar's
@@ -62,14 +65,10 @@ def instances_on(cell: Cell, host: str) -> Argv:
 
 def read_instances(data: bytes) -> tuple[Instance, ...]:
     """Read what qstat shows of a host; ParseError for anything else."""
-    try:
-        root = etree.fromstring(data)
-    except etree.XMLSyntaxError as error:
-        raise ParseError(f"qstat: {error}") from error
-    return tuple(_instance(one) for one in root.iterfind("queue_info/Queue-List"))
+    return tuple(_instance(one) for one in whole(data).iterfind("queue_info/Queue-List"))
 
 
-def _instance(one: "etree._Element") -> Instance:
+def _instance(one: "_Element") -> Instance:
     taken = [int(one.findtext(key) or 0) for key in ("slots_used", "slots_resv")]
     values = {each.get("name"): each.text for each in one.iterfind("resource")}
     return Instance(
@@ -85,11 +84,9 @@ def _instance(one: "etree._Element") -> Instance:
 
 def has_reported(data: bytes, host: str) -> bool:
     """Read from `qhost -xml` whether a host's execution daemon has told of its load."""
-    try:
-        root = etree.fromstring(data)
-    except etree.XMLSyntaxError as error:
-        raise ParseError(f"qhost: {error}") from error
-    told = root.xpath("host[@name=$host]/hostvalue[@name='load_avg']/text()", host=host)
+    told = whole(data, "qhost").xpath(
+        "host[@name=$host]/hostvalue[@name='load_avg']/text()", host=host
+    )
     return bool(told) and told != [NOT_TOLD]
 
 

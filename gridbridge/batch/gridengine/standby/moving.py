@@ -9,16 +9,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lxml import etree
-
 from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.batch.gridengine.membership.hosts import TRUE
+from gridbridge.batch.gridengine.parse import whole
 from gridbridge.batch.gridengine.request import INTERACTIVE
 from gridbridge.batch.gridengine.submit import call
-from gridbridge.errors import ParseError
 from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import Cell
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lxml.etree import _Element
 
 AT_ONCE = 100  # hosts, or jobs, of one call
 CE_VALUE = "CE_stringval"  # of a request, as it was written
@@ -51,7 +53,7 @@ def running(cell: Cell, hosts: Sequence[str]) -> Argv:
 def read_running(data: bytes) -> Mapping[str, tuple[Task, ...]]:
     """Read it by host; tasks that make way for others are left out."""
     found = defaultdict[str, list[Task]](list)
-    for queue in _root(data).iterfind("queue_info/Queue-List"):
+    for queue in whole(data).iterfind("queue_info/Queue-List"):
         values = {one.get("name"): one.text for one in queue.iterfind("resource")}
         host = queue.findtext("name", "").partition("@")[2]
         if values.get(BEST_EFFORT) not in TRUE:
@@ -59,7 +61,7 @@ def read_running(data: bytes) -> Mapping[str, tuple[Task, ...]]:
     return {host: tuple(tasks) for host, tasks in found.items()}
 
 
-def _task(row: "etree._Element") -> Task:
+def _task(row: "_Element") -> Task:
     return Task(
         job=row.findtext("JB_job_number", ""),
         task=row.findtext("tasks", ""),
@@ -72,12 +74,12 @@ def read_movable(data: bytes, now_s: float) -> Mapping[str, Shape]:
     """Read from `qstat -xml -j` which jobs may run elsewhere again, now, and what they ask for."""
     return {
         one.findtext("JB_job_number", ""): _shape(one)
-        for one in _root(data).iterfind("djob_info/element")
+        for one in whole(data).iterfind("djob_info/element")
         if _may_move(one, now_s)
     }
 
 
-def _shape(job: "etree._Element") -> Shape:
+def _shape(job: "_Element") -> Shape:
     """Read what a job asks for; after a qalter its lists lack their inner tags (request.py)."""
     names, values = (_leafs(job, "JB_hard_resource_list", tag) for tag in ("CE_name", CE_VALUE))
     return Shape(
@@ -86,12 +88,12 @@ def _shape(job: "etree._Element") -> Shape:
     )
 
 
-def _leafs(job: "etree._Element", section: str, tag: str) -> tuple[str, ...]:
+def _leafs(job: "_Element", section: str, tag: str) -> tuple[str, ...]:
     found = job.find(section)
     return () if found is None else tuple(one.text or "" for one in found.iter(tag))
 
 
-def _may_move(job: "etree._Element", now_s: float) -> bool:
+def _may_move(job: "_Element", now_s: float) -> bool:
     asked = job.findtext("JB_restart") == RERUNS or bool(job.findtext("JB_checkpoint_name"))
     is_interactive = int(job.findtext("JB_type") or 0) & INTERACTIVE
     is_deferred = int(job.findtext("JB_execution_time") or 0) > now_s
@@ -140,10 +142,3 @@ def movable_jobs(cell: Cell, jobs: Iterable[str], now_s: float) -> Mapping[str, 
         argv = (f"{cell.binaries}/qstat", "-xml", "-j", named)
         found |= read_movable(call(cell, argv).checked().stdout, now_s)
     return found
-
-
-def _root(data: bytes) -> "etree._Element":
-    try:
-        return etree.fromstring(data)
-    except etree.XMLSyntaxError as error:
-        raise ParseError(f"qstat: {error}") from error

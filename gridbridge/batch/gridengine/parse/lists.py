@@ -1,0 +1,191 @@
+"""Reads the lists that `qstat -xml` prints, with -f or without, of all versions.
+
+The layout is that of Grid Engine's clients/qstat/qstat_xml.c and sge_cull_xml.c. A broken
+answer is a ParseError and never an empty cluster, since an idle cluster is sent work.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Container, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache, partial
+
+from gridbridge.batch.gridengine import letters
+from gridbridge.batch.gridengine.parse.documents import QUEUE, read_xml, take_rows, unescaped
+from gridbridge.model.ids import PREFIX, read_tasks
+from gridbridge.model.places import BEST_EFFORT
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
+from gridbridge.model.states import Fact, JobState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+_LOG = logging.getLogger(__name__)
+_OURS = f"{PREFIX}."
+_TIMES = ("JAT_start_time", "JB_submission_time", "JAT_submission_time")  # the last is OCS's
+_TRUE = {"1.000000", "1", "TRUE", "true"}
+_FALSE = {"0.000000", "0", "FALSE", "false"}
+FIXED = "qf"  # of a resource: the queue's own, and no consumable (qstat(1), -F)
+BATCH = "B"  # among the types of a queue: neither interactive alone nor parallel alone
+
+
+def parse_status(
+    data: bytes,
+    *,
+    cluster: str,
+    taken_at: datetime,
+    wanted: Container[int] = (),
+    transfer_queues: Container[str] = (),
+    uncounted: Container[int] = (),
+    zone: tzinfo | None = None,
+) -> ClusterSnapshot:
+    """Read `qstat -F ... -u '*' -xml`, keeping the jobs `wanted` and those named `gb.*`.
+
+    The slots of transfer queues, also those of another site, are not free here, and those of
+    best-effort queues count by themselves. Without -F (a ~/.sge_qstat may undo it) there are no
+    queues. `uncounted` jobs are not pending. `zone` is that of qstat's own process, by default this
+    system's. ParseError for anything but one whole document, repaired if need be.
+    """
+    read = partial(_read_lists, wanted=wanted, uncounted=uncounted, zone=zone)
+    lists = read_xml(data, read)
+    own = (
+        each for each in lists.queues if not each.sends_away and each.queue not in transfer_queues
+    )
+    return ClusterSnapshot(
+        cluster=cluster,
+        taken_at=taken_at,
+        queues=tuple(lists.queues),
+        jobs=lists.jobs,
+        pending=lists.pending,
+        free_slots=sum(each.free_for_others for each in own),
+        besteffort_slots=_besteffort(lists.queues),
+    )
+
+
+def _besteffort(queues: Iterable[QueueStatus]) -> int | None:
+    """Count the free slots of best-effort queues; what another queue suspended takes nothing."""
+    free = [each.free_slots for each in queues if each.is_besteffort]
+    return sum(free) if free else None
+
+
+class _Lists:
+    """What one walk through a document gathers."""
+
+    def __init__(
+        self, wanted: Container[int], uncounted: Container[int], zone: tzinfo | None
+    ) -> None:
+        self.queues: list[QueueStatus] = []
+        self.jobs: dict[int, tuple[JobStatus, ...]] = {}
+        self._wanted = wanted
+        self._uncounted = uncounted
+        self._zone = zone
+        self._tasks: Counter[str] = Counter()  # by state letters, of which there are few
+
+    @property
+    def pending(self) -> int:
+        return sum(n for text, n in self._tasks.items() if read_state(text).can_start)
+
+    def take(self, element: "_Element") -> None:
+        leafs = {child.tag: child.text or "" for child in element}
+        if element.tag == QUEUE:
+            self.queues.append(_queue(leafs, _values(element)))
+            return
+        job_id = int(leafs["JB_job_number"])
+        if job_id not in self._uncounted:
+            self._tasks[leafs["state"]] += count_tasks(leafs.get("tasks", ""))
+        if job_id in self._wanted or leafs["JB_name"].startswith(_OURS):
+            row = _job(leafs, _queue_around(element, leafs), self._zone)
+            self.jobs[job_id] = _joined(self.jobs.get(job_id, ()), row)
+
+
+def _joined(rows: tuple[JobStatus, ...], row: JobStatus) -> tuple[JobStatus, ...]:
+    """Add a row; with -f a parallel job has one on each host, which become one with all slots."""
+    parts = [other for other in rows if other.tasks == row.tasks and other.state.is_running]
+    if not (parts and row.state.is_running):
+        return (*rows, row)
+    whole = replace(parts[0], slots=parts[0].slots + row.slots)
+    return tuple(whole if other is parts[0] else other for other in rows)
+
+
+def _read_lists(
+    document: bytes,
+    *,
+    wanted: Container[int],
+    uncounted: Container[int],
+    zone: tzinfo | None,
+) -> _Lists:
+    lists = _Lists(wanted, uncounted, zone)
+    take_rows(document, lists.take)
+    return lists
+
+
+def _queue(leafs: dict[str, str], values: dict[str | None, str | None]) -> QueueStatus:
+    remote = values.get("remote")
+    return QueueStatus(
+        name=leafs["name"],
+        slots_used=int(leafs["slots_used"]),
+        slots_reserved=int(leafs.get("slots_resv", "0")),
+        slots_total=int(leafs["slots_total"]),
+        state=letters.read_queue(leafs.get("state", "")),
+        takes_batch=BATCH in leafs.get("qtype", BATCH),
+        sends_away=remote in _TRUE,
+        says_stay=remote in _FALSE,
+        is_besteffort=values.get(BEST_EFFORT) in _TRUE,
+    )
+
+
+def _values(queue: "_Element") -> dict[str | None, str | None]:
+    """Return what a queue says of its resources: a BOOL, which 8.1.9 prints as a number here."""
+    own = (one for one in queue.iterfind("resource") if one.get("type") == FIXED)
+    return {one.get("name"): one.text for one in own}
+
+
+def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:
+    return JobStatus(
+        job_id=int(leafs["JB_job_number"]),
+        tasks=read_tasks(leafs.get("tasks", "")),
+        name=unescaped(leafs["JB_name"]),
+        owner=unescaped(leafs["JB_owner"]),
+        state=read_state(leafs["state"]),
+        queue=queue,
+        since=_since(leafs, zone),
+        slots=int(leafs["slots"]),
+    )
+
+
+@lru_cache(maxsize=256)
+def read_state(text: str) -> JobState:
+    """Read state letters; of each combination with an unknown one the log tells once."""
+    state = letters.read_job(text)
+    if Fact.UNKNOWN in state.facts:
+        _LOG.warning("event=unknown_job_state letters=%r", text)
+    return state
+
+
+def _queue_around(row: "_Element", leafs: dict[str, str]) -> str:
+    """With -f the queue is the element around its jobs; without, each row names it."""
+    parent = row.getparent()
+    if parent is not None and parent.tag == QUEUE:
+        return parent.findtext("name") or ""
+    return leafs.get("queue_name", "")
+
+
+def _since(leafs: dict[str, str], zone: tzinfo | None) -> datetime | None:
+    return moment(next((leafs[name] for name in _TIMES if leafs.get(name)), ""), zone)
+
+
+def moment(text: str, zone: tzinfo | None) -> datetime | None:
+    """Read a time that was printed in a zone, by default this system's; None for anything else."""
+    try:
+        printed = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (printed if printed.tzinfo else printed.replace(tzinfo=zone)).astimezone(UTC)
+
+
+@lru_cache(maxsize=1024)
+def count_tasks(text: str) -> int:
+    """Count the tasks that `1-9:2,12` names; without a range the job itself counts."""
+    return sum(map(len, read_tasks(text))) if text else 1
