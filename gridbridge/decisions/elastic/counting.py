@@ -6,7 +6,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 
 from gridbridge.model.elastic.cell import Instance, Shape, Waiting
-from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
+from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host, short_name
 from gridbridge.model.elastic.plan import Figures, Refusal, Situation
 from gridbridge.model.elastic.sections import Balance
 
@@ -86,12 +86,12 @@ def nodes_of(seen: Situation) -> tuple[Node, ...]:
     machine is there, unless another node has its name.
     """
     known = sorted((one for one in seen.nodes if one.counts), key=lambda one: one.is_left_over)
-    asleep = {_short(one.name) for one in seen.nodes if one.state is NodeState.STANDBY}
-    listed = (one.name for one in seen.cell.hosts if _short(one.name) not in asleep)
+    asleep = {short_name(one.name) for one in seen.nodes if one.state is NodeState.STANDBY}
+    listed = (one.name for one in seen.cell.hosts if short_name(one.name) not in asleep)
     hosts = [seen.master, *listed]
     found, by_short = dict[str, Node](), dict[str, list[str]]()
     for one in (*known, *(Node(name=host) for host in hosts if host)):
-        alike = by_short.setdefault(_short(one.name), [])
+        alike = by_short.setdefault(short_name(one.name), [])
         if not any(is_same_host(one.name, name) for name in alike):
             found[one.name] = one
             alike.append(one.name)
@@ -108,11 +108,7 @@ def told_hosts(seen: Situation) -> frozenset[str]:
     if not others or not seen.layout.queues:
         return listed
     placed = seen.layout.placed
-    return listed | {one for one in others if _short(one) not in placed}
-
-
-def _short(name: str) -> str:
-    return name.partition(".")[0]
+    return listed | {one for one in others if short_name(one) not in placed}
 
 
 def elapsed_s(since: datetime, now: datetime) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from gridbridge.decisions.elastic.demand.keeping import is_broken
 from gridbridge.decisions.elastic.demand.standing import instances_of
-from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.nodes import NodeState, short_name
 from gridbridge.model.elastic.plan import Situation
 
 UNREADY_PART, UNREADY_HOSTS = 0.45, 3
@@ -30,8 +30,8 @@ def is_unready(seen: Situation) -> bool:
 
 def _expected(seen: Situation, by_host: Iterable[str]) -> list[str]:
     """Return the hosts that should be ready: those that come or go are not."""
-    states = {one.name.partition(".")[0]: one.state for one in seen.nodes}
-    known = ((name, states.get(name.partition(".")[0])) for name in by_host)
+    states = {short_name(one.name): one.state for one in seen.nodes}
+    known = ((name, states.get(short_name(name))) for name in by_host)
     return [
         name
         for name, state in known

@@ -6,7 +6,7 @@ from dataclasses import replace
 from gridbridge.decisions.elastic.counting import elapsed_s, is_stable, nodes_of, told_hosts
 from gridbridge.decisions.elastic.demand.standing import is_busy
 from gridbridge.model.elastic.cell import Instance
-from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
+from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host, short_name
 from gridbridge.model.elastic.plan import Plan, Refusal, Refused, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance
 
@@ -75,24 +75,20 @@ class _Hosts:
     def __init__(self, seen: Situation) -> None:
         self._told, self._there = dict[str, list[str]](), dict[str, list[Instance]]()
         for name in told_hosts(seen):
-            self._told.setdefault(_short(name), []).append(name)
+            self._told.setdefault(short_name(name), []).append(name)
         for one in seen.cell.instances:
-            self._there.setdefault(_short(one.host), []).append(one)
+            self._there.setdefault(short_name(one.host), []).append(one)
         self._in_use = [f"{one.queue}@{one.host}" for one in seen.cell.instances if one.running]
 
     def tells_of(self, name: str) -> bool:
         """Say whether the cell tells what runs on a host."""
-        return any(is_same_host(name, one) for one in self._told.get(_short(name), ()))
+        return any(is_same_host(name, one) for one in self._told.get(short_name(name), ()))
 
     def is_busy(self, name: str) -> bool:
         """Say whether a job runs or starts on a host, or has slots reserved there."""
-        there = self._there.get(_short(name), ())
+        there = self._there.get(short_name(name), ())
         return is_busy(one for one in there if is_same_host(name, one.host))
 
     def seems_busy(self, name: str) -> bool:
         """Say the same as StarCluster, which takes a name for a part of others."""
         return any(name in one for one in self._in_use)
-
-
-def _short(name: str) -> str:
-    return name.partition(".")[0]

@@ -9,7 +9,7 @@ from gridbridge.decisions.elastic import life, listed, switched
 from gridbridge.decisions.elastic.demand.standing import instances_of, is_busy
 from gridbridge.decisions.elastic.life import Patience
 from gridbridge.model.elastic.cell import Instance
-from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
+from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host, short_name
 from gridbridge.model.elastic.owned import (
     Act,
     Cause,
@@ -45,12 +45,12 @@ def hosts_seen(seen: Situation) -> Mapping[str, HostSeen]:
     told no load.
     """
     found = {
-        one.name.partition(".")[0]: HostSeen(is_busy=False, is_silent=one.load is None)
+        short_name(one.name): HostSeen(is_busy=False, is_silent=one.load is None)
         for one in seen.cell.hosts
     }
     for name, instances in instances_of(seen).items():
         if instances:
-            found[name.partition(".")[0]] = HostSeen(
+            found[short_name(name)] = HostSeen(
                 is_busy=is_busy(instances),
                 is_silent=all(_is_silent(one) for one in instances),
             )
@@ -187,7 +187,7 @@ def next_names(world: World, prefix: str, count: int) -> tuple[str, ...]:
     named = re.compile(f"{re.escape(prefix)}0*([0-9]{{1,9}})")
     machines = (one.name for some in world.machines.values() for one in some)
     names = [*(one.name for one in world.kept), *world.hosts, *machines]
-    numbers = (named.fullmatch(one.partition(".")[0]) for one in names)
+    numbers = (named.fullmatch(short_name(one)) for one in names)
     highest = max((int(one[1]) for one in numbers if one), default=0)
     return tuple(f"{prefix}{highest + number}" for number in range(1, count + 1))
 

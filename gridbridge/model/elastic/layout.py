@@ -7,6 +7,8 @@ from collections.abc import Container, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
+from gridbridge.model.elastic.nodes import short_name
+
 
 class Relation(StrEnum):
     """How what is asked for is compared with what is there."""
@@ -111,4 +113,4 @@ class Layout:
         """The short names of the hosts that are in a queue, by name or by a host group."""
         every = (one for queue in self.queues.values() for one in queue.hosts)
         named = (host for one in every for host in self.groups.get(one, (one,)))
-        return frozenset(one.partition(".")[0] for one in named)
+        return frozenset(map(short_name, named))

@@ -58,6 +58,11 @@ class Node:
         return self.state is NodeState.FAILED and self.has_machine
 
 
+def short_name(host: str) -> str:
+    """Return a host's name without its domain."""
+    return host.partition(".")[0]
+
+
 def is_same_host(one: str, other: str) -> bool:
     """Say whether two names mean one host; a name without a domain is that of any domain."""
     if one == other:
@@ -73,13 +78,9 @@ class Nodes:
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._by_short = dict[str, list[Node]]()
         for node in nodes:
-            self._by_short.setdefault(_short(node.name), []).append(node)
+            self._by_short.setdefault(short_name(node.name), []).append(node)
 
     def of_host(self, name: str) -> Node | None:
         """Return a host's node; None for a host that has none."""
-        known = self._by_short.get(_short(name), ())
+        known = self._by_short.get(short_name(name), ())
         return next((one for one in known if is_same_host(name, one.name)), None)
-
-
-def _short(name: str) -> str:
-    return name.partition(".")[0]

@@ -7,7 +7,7 @@ from enum import Enum, StrEnum
 
 from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.machines import Machine
-from gridbridge.model.elastic.nodes import Node, NodeState
+from gridbridge.model.elastic.nodes import Node, NodeState, short_name
 
 
 class Cause(StrEnum):
@@ -153,7 +153,7 @@ class World:
 
     def host_of(self, name: str) -> HostSeen | None:
         """Return what the cell tells of a host; None where it does not know it."""
-        return self.hosts.get(name.partition(".")[0])
+        return self.hosts.get(short_name(name))
 
     def machine_key(self, pool: str, machine: str) -> tuple[str, str]:
         """Return what tells a machine from all others: an id is unique within its provider."""

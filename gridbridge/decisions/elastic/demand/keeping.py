@@ -11,7 +11,7 @@ from gridbridge.decisions.elastic.demand.rooms import Blocks
 from gridbridge.decisions.elastic.demand.standing import instances_of, is_busy
 from gridbridge.decisions.elastic.removal import lasting
 from gridbridge.model.elastic.cell import Instance
-from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
+from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host, short_name
 from gridbridge.model.elastic.plan import Plan, Refusal, Refused, Situation, Verdict
 from gridbridge.model.elastic.sections import Demand, Pool
 from gridbridge.model.states import QueueFact
@@ -73,10 +73,10 @@ def _by_node(seen: Situation) -> dict[str, list[Instance]]:
     """Return the queues of each node of which it is known whether it is idle."""
     listed = told_hosts(seen)
     by_host = instances_of(seen)
-    short = {name.partition(".")[0]: name for name in by_host}
+    short = {short_name(name): name for name in by_host}
     found = dict[str, list[Instance]]()
     for node in seen.nodes:
-        name = node.name if node.name in by_host else short.get(node.name.partition(".")[0], "")
+        name = node.name if node.name in by_host else short.get(short_name(node.name), "")
         if name in listed and is_same_host(node.name, name):
             found[node.name] = by_host[name]
     return found

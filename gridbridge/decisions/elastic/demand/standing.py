@@ -17,7 +17,7 @@ from gridbridge.decisions.elastic.demand.rooms import (
 )
 from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape
 from gridbridge.model.elastic.layout import Layout
-from gridbridge.model.elastic.nodes import Node, Nodes, NodeState, is_same_host
+from gridbridge.model.elastic.nodes import Node, Nodes, NodeState, is_same_host, short_name
 from gridbridge.model.elastic.plan import Situation
 
 LEAVING = (NodeState.DRAINING, NodeState.REMOVING)
@@ -168,7 +168,7 @@ def tags_of(host: str, groups: Iterable[str], patterns: frozenset[str]) -> froze
 
     Nobody knows the name of a new host, which is empty.
     """
-    names = (host, host.partition(".")[0])
+    names = (host, short_name(host))
     return frozenset(one for one in patterns if _fits(one, names, groups))
 
 
@@ -241,11 +241,11 @@ def whole_rooms(
     if not wanted:
         return {}
     by_host = instances_of(seen)
-    short = {one.partition(".")[0]: one for one in by_host}
+    short = {short_name(one): one for one in by_host}
     hosts = {one.name: one for one in seen.cell.hosts}
     found = dict[str, Room]()
     for name in wanted:
-        host = name if name in by_host else short.get(name.partition(".")[0], "")
+        host = name if name in by_host else short.get(short_name(name), "")
         if host and is_same_host(host, name):
             own = hosts.get(host, Host(name=host))
             room = _room(own, by_host[host], ground, patterns, is_whole=True)
