@@ -130,7 +130,8 @@ def _above(
     if over <= 0:
         return ()
     free = {one.name for one in idle_nodes(seen) if not is_paid_for(one, seen, demand)}
-    return tuple(name for name in order if name in free and name not in idle)[:over]
+    others = free.difference(idle)
+    return tuple(name for name in order if name in others)[:over]
 
 
 def _hindrances(
