@@ -62,11 +62,18 @@ class Case:
 
 
 def due(case: Case) -> Due | None:
-    """Return what is due; a host that nobody switches any more is forgotten, and left as it is."""
+    """Return what is due; a host that nobody switches any more is opened, and forgotten."""
     if case.machine is None:
-        return Due(node=case.as_(NodeState.GONE, Cause.VANISHED), is_over=True)
+        return _unswitched(case)
     rule = RULES.get(case.node.state)
     return rule(case) if rule else None
+
+
+def _unswitched(case: Case) -> Due:
+    """Open a host on its way up or down before it is forgotten; one that rests stays off."""
+    if is_closed(case.node) and case.host is not None:
+        return released(case.node, case.now)
+    return Due(node=case.as_(NodeState.GONE, Cause.NOT_SWITCHED), is_over=True)
 
 
 def left_alone(world: World) -> frozenset[str]:

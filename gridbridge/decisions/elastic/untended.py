@@ -1,6 +1,6 @@
 """What no round mends by itself, so that an administrator is told of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gridbridge.decisions.elastic import listed
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
@@ -59,6 +59,20 @@ def homeless(world: World) -> tuple[tuple[str, Machine], ...]:
         if one.pool not in pools and one.id not in kept and MASTER_TAG not in one.tags
     )
     return tuple({(one.id, one.name): (pool, one) for pool, one in found}.values())
+
+
+def left_off(world: World, kept: Iterable[Owned]) -> tuple[Owned, ...]:
+    """Return the hosts that rest and that nobody switches any more: this round forgets them.
+
+    Not those that another section switches by now.
+    """
+    there = {one.name for pool in world.switched for one in world.machines.get(pool, ())}
+    unswitched = world.released | (world.switched & world.machines.keys())
+    return tuple(
+        one
+        for one in kept
+        if one.state is NodeState.STANDBY and one.pool in unswitched and one.name not in there
+    )
 
 
 def _stuck(world: World) -> Iterator[Owned]:

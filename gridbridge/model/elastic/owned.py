@@ -29,6 +29,7 @@ class Cause(StrEnum):
     SILENT = "its execution daemon is silent"
     ANOTHERS = "its tag names another owner"
     DOUBLE = "another machine has its name"
+    NOT_SWITCHED = "nobody switches it on and off any more"
 
     @property
     def is_boot_failure(self) -> bool:

@@ -107,17 +107,8 @@ class Balancer:
         telling.other_hosts(world, self._site.ending)
         telling.homeless(untended.homeless(world), self._site.ending)
         telling.hanging(untended.hanging(world, self.patience.silent_s))
-        self._tell_left_off()
-
-    def _tell_left_off(self) -> None:
-        """Tell of hosts that are off, when they are not squeezed any more, how to have them work.
-
-        They are forgotten with this round.
-        """
-        for one in self._memory.nodes.all():
-            if one.pool in self._site.released and one.state is NodeState.STANDBY:
-                line = self._acts.membership.opening(one.name)
-                _log.warning("event=left_off node=%s command=%r", one.name, line)
+        left = untended.left_off(world, self._memory.nodes.all())
+        telling.left_off(left, self._acts.membership.opening)
 
     def _movable(self, world: World) -> Mapping[str, tuple[Shape, ...]]:
         """Return the tasks that may be moved; none where nobody wants that, or nobody tells."""

@@ -20,7 +20,7 @@ from gridbridge.decisions.elastic.shown import Done, counted
 from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.elastic.machines import MASTER_TAG
 from gridbridge.model.elastic.owned import Cause, Due
-from gridbridge.model.elastic.sections import Balance, Demand, Pool
+from gridbridge.model.elastic.sections import Balance, Demand, Pool, ProviderKind
 from gridbridge.model.places import (
     BALANCE_ACCOUNT,
     BALANCE_ENDS,
@@ -86,7 +86,7 @@ def require_fit(wanted: Wanted) -> None:
     if not policy.powered and not any(pool.provider for pool in policy.pools.values()):
         words = "no [pool.NAME] has a provider, and there is no [power.HOST]: nobody makes nodes"
         raise ConfigError((f"{CONFIG}: {words}",))
-    if both := sorted(policy.pools.keys() & _switched(policy)):
+    if both := sorted(policy.pools.keys() & _racks(policy)):
         words = f"[pool.{both[0]}] has the name of a provider of hosts; give it another"
         raise ConfigError((f"{CONFIG}: {words}",))
 
@@ -94,6 +94,12 @@ def require_fit(wanted: Wanted) -> None:
 def _has_fixed_nodes(policy: Policy) -> bool:
     own = policy.site.cluster
     return own in policy.clusters and adapter_of(away(policy, own)).has_fixed_nodes
+
+
+def _racks(policy: Policy) -> frozenset[str]:
+    """Return the providers that switch hosts on and off, those of which no host is left, too."""
+    sections = policy.providers.items()
+    return frozenset(name for name, one in sections if one.kind is ProviderKind.POWER)
 
 
 def _switched(policy: Policy) -> frozenset[str]:
@@ -222,7 +228,7 @@ class Reported(Balancer):
             kills_master=wanted.kills_master,
             squeeze=policy.squeeze if policy.squeeze.enabled else None,
             switched=own,
-            released=frozenset(one.provider for one in policy.powered.values()) - own,
+            released=_racks(policy) - own,
         )
         super().__init__(
             site,

@@ -28,7 +28,15 @@ def unreachable(world: World, providers: Container[str]) -> None:
         words = "event=no_provider node=%s pool=%s machine=%s mend=%r"
         section = f"write [pool.{one.pool}] with its provider into gridbridge.toml again"
         mend = f"{section}, then `gridbridge balance drain {one.name}`"
+        if one.machine == one.name:  # as each host of the site's own has it
+            mend += f"; if [provider.{one.pool}] switched it on and off, write that section again"
         _log.warning(words, one.name, one.pool, one.machine, mend)
+
+
+def left_off(nodes: Iterable[Owned], opening: Callable[[str], str]) -> None:
+    """Tell how hosts work again that are off, and that this round forgets."""
+    for one in nodes:
+        _log.warning("event=left_off node=%s command=%r", one.name, opening(one.name))
 
 
 def unlisted(nodes: Iterable[Owned], pools: Mapping[str, Pool]) -> None:

@@ -108,6 +108,48 @@ def test_where_none_can_be_made_the_round_ends_as_one_that_saw_nothing(
         blind.gather()
 
 
+RACK = """
+[provider.rack]
+kind = "power"
+way = "command"
+program = "/opt/site/switch"
+"""
+
+
+def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
+    wanted: Wanted, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is off is told with the line that opens it; what was on its way is opened."""
+    text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + RACK
+    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
+    rests = Owned(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
+    boots = Owned(name="alpha-n9", pool="rack", machine="alpha-n9", since=NOON, state=BOOTS)
+    memory.nodes.replace((rests, boots))
+    policy = config.parse("FILE", text.encode())
+    round_ = Reported(replace(wanted, policy=policy), Clock(), memory)
+    plan = round_.decide(round_.gather())
+
+    assert "event=left_off node=alpha-n8 command=\"qmod -e '*@alpha-n8'\"" in caplog.text
+    assert "event=no_provider" not in caplog.text
+    assert "open alpha-n9" in plan.done
+
+
+OFF, BOOTS = NodeState.STANDBY, NodeState.BOOTING
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_no_pool_has_the_name_of_what_switches_hosts(
+    wanted: Wanted, tmp_path: Path, enabled: str
+) -> None:
+    """Its nodes would be taken for hosts that are not squeezed any more."""
+    own = f'{RACK}[power.alpha-n1]\nprovider = "rack"\n[squeeze]\nenabled = {enabled}\n'
+    text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + own
+    policy = config.parse("FILE", f'{text}[pool.rack]\nprovider = "works"\n'.encode())
+
+    with pytest.raises(ConfigError, match=r"\[pool\.rack\] has the name of a provider of hosts"):
+        program.require_fit(replace(wanted, policy=policy, rules=policy.balance))
+
+
 def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(
     wanted: Wanted, tmp_path: Path
 ) -> None:

@@ -435,6 +435,36 @@ def test_how_hosts_that_are_off_work_again_is_told_when_they_are_squeezed_no_mor
     assert len(off) == 3
 
 
+def test_a_host_that_is_off_and_that_nobody_switches_any_more_is_told_with_its_line(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its section was taken out of gridbridge.toml, the others' stay: it is forgotten."""
+    world.minutes(12)
+    gone = asleep(world)[0]
+    del world.switches.up_at[gone]
+    world.minutes(3)
+    told = [one.getMessage() for one in caplog.records if "event=left_off" in one.getMessage()]
+
+    assert told == [f"event=left_off node={gone} command='open {gone}'"]
+    assert gone not in world.nodes()
+
+
+def test_a_host_on_its_way_down_that_nobody_switches_any_more_works_on(world: World) -> None:
+    """It was closed until its tasks have ended; it is opened before it is forgotten."""
+    world.squeeze = {"restriction": Restriction.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}
+    spread(world)
+    world.minutes(9)
+    closed = [name for name, host in world.cell.hosts.items() if not host.is_open]
+    for name in closed:
+        del world.switches.up_at[name]
+    world.minutes(3)
+
+    assert closed
+    assert all(world.cell.hosts[name].is_open for name in closed)
+    assert not set(closed) & world.nodes().keys()
+    assert (world.switches.off, world.cell.killed) == ([], 0)
+
+
 def test_a_host_that_does_not_go_off_is_told_again_and_it_is_logged(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
