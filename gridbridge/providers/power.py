@@ -4,6 +4,7 @@ By their management controllers (ipmitool(1)), by a packet that wakes a network 
 program. A host whose state can't be told is listed as unknown, and never left out.
 """
 
+import logging
 import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,8 @@ CHASSIS = MappingProxyType(  # what `chassis power status` prints
 )
 SAID = MappingProxyType({b"on": MachineState.RUNNING, b"off": MachineState.STOPPED})
 DISCARD = "9"  # the port to which such packets are usually sent
+
+_log = logging.getLogger(__name__)
 
 
 class Switch(Protocol):
@@ -51,7 +54,7 @@ class PowerProvider:
     pool: str = ""  # under which the balancer keeps them
 
     def machines(self) -> tuple[Machine, ...]:
-        """Return all hosts; those that don't tell their state have an unknown one."""
+        """Return all hosts; those that don't tell their state have an unknown one, and are told."""
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             return tuple(pool.map(self._machine, self.switches))
 
@@ -66,7 +69,8 @@ class PowerProvider:
     def _machine(self, name: str) -> Machine:
         try:
             state = self.switches[name].state()
-        except (NoCapacity, NotGranted, ProviderFailed):
+        except (NoCapacity, NotGranted, ProviderFailed) as error:
+            _log.warning("event=no_state host=%s why=%r", name, str(error))
             state = MachineState.UNKNOWN
         tags = {OWNER_TAG: self.cluster, POOL_TAG: self.pool}
         return Machine(id=name, name=name, state=state, tags=tags)
@@ -75,6 +79,16 @@ class PowerProvider:
         if machine.id not in self.switches:
             raise ProviderFailed(f"power {verb} {machine.id}: no host of this provider")
         return self.switches[machine.id]
+
+
+def _state_of(printed: bytes, words: Mapping[bytes, MachineState]) -> MachineState:
+    """Return the state that a program printed; ProviderFailed for any other words."""
+    found = words.get(printed.strip())
+    if found is None:
+        said = program.shown(printed.decode(errors="replace").strip())
+        right = " or ".join(one.decode() for one in words)
+        raise ProviderFailed(f"its state is told as {said!r}; {right} would be right")
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +111,7 @@ class Controller:
 
     def state(self) -> MachineState:
         """Ask whether it has power."""
-        return CHASSIS.get(self._ask("status").strip(), MachineState.UNKNOWN)
+        return _state_of(self._ask("status"), CHASSIS)
 
     def _ask(self, word: str) -> bytes:
         """Return ipmitool's answer; it has one exit status for refused and for not reached."""
@@ -130,7 +144,7 @@ class ByProgram:
 
     def state(self) -> MachineState:
         """Ask whether it is on."""
-        return SAID.get(self._ask("status").strip(), MachineState.UNKNOWN)
+        return _state_of(self._ask("status"), SAID)
 
     def _ask(self, word: str) -> bytes:
         argv = (self.program, word, self.host)

@@ -164,6 +164,22 @@ def test_hosts_are_switched_by_any_program(switch: str) -> None:
         provider.start(named("dark"))
 
 
+def test_why_a_host_has_no_known_state_is_logged(
+    switch: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its program fails, or prints another word."""
+    hosts = "".join(f'[power.{name}]\nprovider = "any"\n' for name in ("n1", "n2", "dark"))
+    way = f'[provider.any]\nkind = "power"\nway = "command"\nprogram = "{switch}"\n'
+    (tmp_path / "n1").write_text("ON\n")
+    (tmp_path / "n2").write_text("on\n")
+
+    assert MachineState.UNKNOWN is states(provider_of(way + hosts))["n1"]
+    told = sorted(one.getMessage() for one in caplog.records)
+    why = "\"its state is told as 'ON'; on or off would be right\""
+    assert told[0].startswith("event=no_state host=dark why=")
+    assert told[1:] == [f"event=no_state host=n1 why={why}"]
+
+
 def woken(port: int, more: str = "") -> PowerProvider:
     """Return a provider that wakes hosts by a packet to this machine."""
     way = f'[provider.lan]\nkind = "power"\nway = "wake"\nbroadcast = "127.0.0.1:{port}"\n'
