@@ -26,6 +26,7 @@ OF_NODE = ("up_since", "state", "since", "idle_since", "failed_at", "pool", "gro
 A_TIME = "an ISO 8601 time such as 2026-11-23T20:00:00+00:00"
 MOST_BYTES = 1 << 30
 INFINITE = float("inf")
+MOST = 1e300  # no number of any cluster is near it
 
 Value = TypeVar("Value")
 
@@ -135,6 +136,15 @@ def _job(text: str) -> int:
     return int(text)
 
 
+def _moment(text: str) -> datetime:
+    """Read a time, without a zone one of this machine's; ValueError where that has none."""
+    found = datetime.fromisoformat(text)
+    try:
+        return found if found.tzinfo else found.astimezone()
+    except OverflowError as error:
+        raise ValueError from error
+
+
 class _State:
     """What state.json says."""
 
@@ -201,6 +211,8 @@ class _State:
     def _number(self, told: object, key: str) -> float:
         if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told < INFINITE:
             raise self._wrong(key, told, "a number that is not negative")
+        if told > MOST:
+            raise self._wrong(key, told, f"a number of at most {MOST:.0e}")
         return float(told)
 
     def _node(self, name: str, told: object) -> Node:
@@ -249,8 +261,7 @@ class _State:
         if told is None:
             return None
         text = self._text(told, where + key, A_TIME)
-        found = self._as(datetime.fromisoformat, text, where + key, A_TIME)
-        return found if found.tzinfo else found.astimezone()
+        return self._as(_moment, text, where + key, A_TIME)
 
     def _text(self, told: object, key: str, right: str = "a text") -> str:
         if not isinstance(told, str):

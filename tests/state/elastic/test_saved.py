@@ -79,6 +79,11 @@ def test_a_document_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
         ("[]", "it: []; a table with now, master, last_change, nodes, best_effort, "),
         ("{}", "now: null; an ISO 8601 time such as "),
         ('{"now": "noon"}', 'now: "noon"; an ISO 8601 time such as '),
+        ('{"now": "0001-01-01T00:00:00"}', 'now: "0001-01-01T00:00:00"; an ISO 8601 time such as '),
+        (
+            f'{{"now": "2026-01-01T12:00:00Z", "spent": 1{"0" * 400}}}',
+            f"spent: 1{'0' * 59}; a number of at most 1e+300 would be right",
+        ),
         ('{"now": 12}', "now: 12; an ISO 8601 time such as "),
         ('{"now": "2026-01-01T12:00:00Z", "nodse": {}}', "nodse: unknown; known are now, "),
         ('{"now": "2026-01-01T12:00:00Z", "master": 3}', "master: 3; a text would be right"),
