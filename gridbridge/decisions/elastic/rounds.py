@@ -1,5 +1,6 @@
 """What a round makes of its plan: names of new nodes, which nodes go, which pools are left out."""
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -182,14 +183,17 @@ def _new(world: World, plan: Plan, rules: Balance) -> Iterable[Owned]:
 def next_names(world: World, prefix: str, count: int) -> tuple[str, ...]:
     """Return names for new nodes: the highest number in use plus one, and so on.
 
-    Numbers of hosts that nobody balances and of others' machines are in use too.
+    Numbers of hosts that nobody balances and of others' machines are in use too; of those with
+    more than nine digits only the very names.
     """
     named = re.compile(f"{re.escape(prefix)}0*([0-9]{{1,9}})")
     machines = (one.name for some in world.machines.values() for one in some)
     names = [*(one.name for one in world.kept), *world.hosts, *machines]
-    numbers = (named.fullmatch(short_name(one)) for one in names)
+    short = set(map(short_name, names))
+    numbers = (named.fullmatch(one) for one in short)
     highest = max((int(one[1]) for one in numbers if one), default=0)
-    return tuple(f"{prefix}{highest + number}" for number in range(1, count + 1))
+    free = (name for at in itertools.count(highest + 1) if (name := f"{prefix}{at}") not in short)
+    return tuple(itertools.islice(free, count))
 
 
 def left_out(

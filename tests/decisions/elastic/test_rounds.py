@@ -1,5 +1,6 @@
 """How a round shows its nodes to the policies, and what it learns of them."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -53,3 +54,12 @@ def test_who_lists_no_machine_of_a_node_that_is_ready_would_not_end_it(
     (shown,) = rounds.shown([kept], world(kept, machines, IDLE))
 
     assert expected == shown.is_unreachable
+
+
+def test_a_new_node_never_gets_a_name_that_is_in_use() -> None:
+    """Somebody else's machine has the last number that is counted; the next ones are taken, too."""
+    last = replace(RUNNING, id="m-8", name="alpha-n999999999", tags={})
+    beyond = replace(last, id="m-9", name="alpha-n1000000000")
+    known = world(node(S.READY), (RUNNING, last, beyond))
+
+    assert rounds.next_names(known, "alpha-n", 2) == ("alpha-n1000000001", "alpha-n1000000002")
