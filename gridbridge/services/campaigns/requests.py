@@ -45,6 +45,7 @@ TRUSTING = {
 }
 GIVEN_UP = (Code.DROPPED, Code.DISPUTED)  # nobody knows what became of those tasks
 ROOT = 0
+TAKEN_UP_AT_ONCE = 20  # campaigns of a request: each is a call of root's; gridevents names one
 AT_ONCE = 200  # campaigns or events: a sixth of a second, for which others wait
 
 _log = logging.getLogger(__name__)
@@ -152,15 +153,20 @@ class Requests:
         return self._are_taken_up(asked, campaigns)
 
     def _are_taken_up(self, asked: Asked, campaigns: Iterable[Campaign]) -> bool:
-        for one in campaigns:
-            is_theirs = asked.uid in (one.uid, *self._rulers)
-            if is_theirs and one.state is CampaignState.TERMINATED:
-                try:
-                    self._take_up(one.number, asked.token)
-                    self._campaigns.end_is_noted(one.number, is_noted=False)
-                except GridbridgeError as error:
-                    _log.warning("event=not_taken_up campaign=%d why=%r", one.number, str(error))
-                    return False
+        """Have root let those go on that have ended; of very many none: all others would wait."""
+        theirs = (one for one in campaigns if asked.uid in (one.uid, *self._rulers))
+        ended = [one.number for one in theirs if one.state is CampaignState.TERMINATED]
+        if len(ended) > TAKEN_UP_AT_ONCE:
+            why = f"{len(ended)} campaigns; at most {TAKEN_UP_AT_ONCE} by one request"
+            _tell_not_taken_up(ended[0], why)
+            return False
+        for number in ended:
+            try:
+                self._take_up(number, asked.token)
+            except GridbridgeError as error:
+                _tell_not_taken_up(number, str(error))
+                return False
+            self._campaigns.end_is_noted(number, is_noted=False)
         return True
 
     def touched(self) -> tuple[Attempt, ...]:
@@ -327,6 +333,10 @@ class Requests:
         found = self._campaigns.find(campaign)
         if found and found.state is CampaignState.TERMINATED:
             self._campaigns.is_now(campaign, CampaignState.IN_TREATMENT)
+
+
+def _tell_not_taken_up(campaign: int, why: str) -> None:
+    _log.warning("event=not_taken_up campaign=%d why=%r", campaign, why)
 
 
 def _outcomes_of(event: Event) -> list[Outcome]:

@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.plan import Again, Seen
 from gridbridge.model.campaigns.request import Answer, Asked, Verb
 from gridbridge.services.campaigns import requests
-from gridbridge.services.campaigns.requests import OF_EVENTS, Requests
+from gridbridge.services.campaigns.requests import OF_EVENTS, TAKEN_UP_AT_ONCE, Requests
 from gridbridge.services.campaigns.subscribing import Subscribing
 from gridbridge.shell import runner
 from gridbridge.shell.clock import Clock
@@ -375,6 +375,27 @@ def test_nothing_is_tried_again_where_root_does_not_let_it(
     assert site.ask(Verb.RESUBMIT, number) is Answer.NOT_TAKEN_UP
     assert [number] == [one.number for one in site.events.open()]
     assert "event=not_taken_up campaign=1" in caplog.text
+
+
+def test_one_request_takes_so_many_campaigns_up_at_most(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each is a call of root's, for which everybody waits; gridevents names one campaign."""
+    found = site.campaigns.find(1)
+    assert found
+    numbers = []
+    for one in range(2, TAKEN_UP_AT_ONCE + 3):
+        site.campaigns.add(replace(found, number=one), f"token{one}")
+        site.campaigns.is_now(one, CampaignState.TERMINATED, NOON)
+        numbers.append(site.open(Code.BLACKLIST, campaign=one))
+    of_all = Asked(token="t", uid=ALICE, verb=Verb.RESUBMIT, numbers=tuple(numbers))
+
+    told = site.requests.do(of_all)
+
+    assert ({*told.values()}, site.taken_up) == ({Answer.NOT_TAKEN_UP}, [])
+    assert "21 campaigns; at most 20 by one request" in caplog.text
+    site.requests.do(replace(of_all, numbers=of_all.numbers[1:]))
+    assert len(site.taken_up) == TAKEN_UP_AT_ONCE
 
 
 def test_nothing_is_tried_again_of_which_root_submits_nothing_more(site: Site) -> None:
