@@ -128,7 +128,9 @@ def _down_with_copies(board: Board, host: Host) -> str:
 
 def _room(board: Board, host: Host) -> str:
     """Say how full the hosts are with it and without it."""
-    _, used, most = _disks(board, host)
+    others, used, most = _disks(board, host)
+    if not others:
+        return "no other host takes anything now"
     if not most or not host.max_bytes:
         return "no disk is known"
     return f"disks {used / (most + host.max_bytes):.0%} full with it, {used / most:.0%} without"

@@ -112,6 +112,15 @@ def test_a_host_whose_data_the_others_have_no_room_for_keeps_it() -> None:
     assert "a: the others have no room for its 900 GB: nothing is moved" == advice.sentence
 
 
+def test_that_no_other_host_takes_anything_is_told() -> None:
+    places = [host(name, state=HostState.DRAIN, is_shared=True) for name in "ab"]
+    found = plan_fail(snapshot(places, [TASK]), "a", RULES)
+
+    assert [] == steps(found)
+    told = "a is drained: nothing is moved; no other host takes anything now; 1 is left"
+    assert told == found.sentence
+
+
 def test_a_round_serves_dead_hosts_then_full_ones_then_drained_ones() -> None:
     dead, full, drained = (
         host("d", state=HostState.DEAD),
