@@ -424,3 +424,21 @@ def test_a_param_file_has_a_bounded_size(tmp_path: Path, monkeypatch: pytest.Mon
 
     assert len(list(file.numbered())) == 4
     assert file.problems == ["a.txt:5: the file is too large; at most 9 bytes are right"]
+
+
+@pytest.mark.parametrize("within", ["name", "cluster", "dataset", "twice"])
+def test_what_is_told_of_a_key_is_one_line_of_printable_text(within: str) -> None:
+    """Somebody else may have written the JDL; a terminal obeys what is in its keys."""
+    odd = json.dumps("\x1b[31mx\r\n" + "y" * 999)
+    texts = {
+        "name": SWEEP.replace("{", f"{{{odd}: 1, ", 1),
+        "cluster": SWEEP.replace('"beta"', odd),
+        "dataset": SWEEP.replace("{", f'{{"datasets": {{{odd}: {{}}}}, ', 1),
+        "twice": SWEEP.replace("{", f"{{{odd}: 1, {odd}: 2, ", 1),
+    }
+    with pytest.raises(ConfigError) as wrong:
+        jdl.load("a.json", texts[within])
+
+    told = wrong.value.problems
+    assert all(one.isprintable() for one in told)
+    assert any("[31mx" in one for one in told)

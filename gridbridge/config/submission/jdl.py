@@ -43,12 +43,14 @@ from gridbridge.config.submission.task_file import NO_LINE, TaskFile
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, DatasetWish, Jdl, Type
 from gridbridge.model.ids import is_cluster_name
+from gridbridge.model.report import printable
 
 TABLE = "a table, {...}, is right"
 A_CLUSTER = "small letters, digits and -, a letter first, at most 32, are right"
 ONCE = ("the same key stands there twice", "once is right")
 AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")  # how tomllib says where
 CLUSTERS, TEST = "clusters", "test_mode"
+MOST_SHOWN = 80  # letters of a key that somebody wrote
 WHOLE = (
     "idempotent",
     "outputs",
@@ -164,7 +166,8 @@ class Reader:
 
         said = json.loads(self.text, object_pairs_hook=table)
         for path, line in self._lines().twice if any(are_twice) else ():
-            self.problems.append(f"{self.path}:{line}: {path[-1]}: {'; '.join(ONCE)}")
+            word = printable(path[-1])[:MOST_SHOWN]
+            self.problems.append(f"{self.path}:{line}: {word}: {'; '.join(ONCE)}")
         return said
 
     def _lower(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
@@ -295,7 +298,7 @@ class Reader:
         else:
             shown = "" if value is None else f" = {json.dumps(value, default=str):.80}"
             place = f"{self._at(key, within)}{shown}"
-        self.problems.append(f"{place}: {wrong}; {right}")
+        self.problems.append(f"{place}: {printable(wrong)}; {right}")
 
     def _typed(self, key: str, within: str) -> str:
         """Return which option or line asks for a key."""
@@ -307,9 +310,9 @@ class Reader:
         """Return where a key stands, as far as its text shows, and how it is called there."""
         above = (CLUSTERS, within) if within and within != CLUSTERS else (within,) * bool(within)
         line = self._lines().of(*above, key)
-        word = self._lines().word(*above, key)
+        word = printable(self._lines().word(*above, key))[:MOST_SHOWN]
         place = f"{self.path}:{line}" if line else self.path
-        return f"{place}: {within}.{word}" if within else f"{place}: {word}"
+        return f"{place}: {printable(within)[:MOST_SHOWN]}.{word}" if within else f"{place}: {word}"
 
     def _lines(self) -> Lines:
         """Return where its keys stand; only what is wrong has to know."""
