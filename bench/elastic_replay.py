@@ -20,7 +20,6 @@ import math
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from gridbridge.model.elastic.replayed import Outcome, Ran, ReplayRules, Terms
@@ -53,13 +52,8 @@ SPREADS = {
     "azge, spread": (ReplayRules.AZGE, Demand()),
 }
 FILLED = {
-    **{
-        f"filled, {slots} spare": replace(
-            Demand(), spare_slots=slots, idle_timeout_s=0.0, shrink_pause_s=0.0
-        )
-        for slots in (0, 8, 16, 20, 24)
-    },
-    **{f"filled, {wait_s:.0f} s": replace(FRUGAL, target_wait_s=wait_s) for wait_s in (300, 600)},
+    f"filled, {slots} spare": Demand(spare_slots=slots, idle_timeout_s=0.0, shrink_pause_s=0.0)
+    for slots in (0, 8, 16, 20, 24)
 }
 
 
@@ -109,7 +103,7 @@ def month() -> float:
 
 def misses(seed: str, found: dict[str, Outcome]) -> list[str]:
     """Name the targets that a week misses."""
-    filled = [found[name] for name in FILLED]
+    filled = [found[name] for name in ("demand, frugal", *FILLED)]
     base, told = found["starcluster, spread"], list[str]()
     as_cheap = [one.beyond_mean_s for one in filled if one.node_hours <= base.node_hours]
     if min(as_cheap, default=math.inf) > MOST_WAIT * base.beyond_mean_s:
