@@ -270,6 +270,8 @@ def test_where_no_layout_is_known_nodes_are_in_the_usual_queue() -> None:
         ("sat-sun 0-24 0-2, 8-20 0-4", 3),
         ("mon-fri 8-20 0-6", 5),
         ("thu 12-13 0-9", 8),
+        ("thu 20-13 0-3", 2),
+        ("wed 20-13 0-3, 0-24 0-6", 5),
     ],
 )
 def test_a_schedule_says_how_many_nodes_there_may_be_now(schedule: str, expected: int) -> None:
