@@ -286,7 +286,7 @@ def test_what_succeeded_at_a_sink_is_marked(site: Site) -> None:
 def test_fetched_results_of_a_sink_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.show(replace(SWEEP, sinks=("beta",)))
     monkeypatch.setattr(campaign_outputs, "places", lambda _: {})
-    monkeypatch.setattr(campaign_outputs, "fetch", lambda *_: ())
+    monkeypatch.setattr(campaign_outputs, "fetch", lambda *_, **__: ())
     site.bring()
 
     run = CliRunner().invoke(gridfetch, ["7", "--published", site.published], standalone_mode=False)
