@@ -46,6 +46,10 @@ def problems(sections: Table) -> Iterator[str]:
     for key in ("user", "key"):
         if boot.get("steps") and not boot.get(key):
             yield f"[bootstrap] {key}: empty; steps are done by ssh, and need one"
+    steps = str(boot.get("steps", "")).split()
+    for step in ("people", "mounts"):
+        if step in steps and not boot.get(step):
+            yield f'[bootstrap] {step}: empty; a value, or steps without "{step}", would be right'
     yield from providers.problems(sections)
 
 

@@ -267,3 +267,26 @@ def test_a_pool_that_nobody_can_make_is_refused(text: str, expected: str) -> Non
 )
 def test_a_host_that_can_t_be_switched_is_refused(text: str, expected: list[str]) -> None:
     assert expected == problems_of(text)
+
+
+BOOT = '[bootstrap]\nuser = "adm"\nkey = "/k"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('steps = "names execd"', []),
+        ('steps = "people mounts"\npeople = "alice"\nmounts = "/etc/site/mounts"', []),
+        ('steps = "names people mounts execd"', ["people", "mounts"]),
+    ],
+)
+def test_a_step_that_has_nothing_to_do_is_refused(text: str, expected: list[str]) -> None:
+    """A node without the cell's folder never joins, and its step would say nothing."""
+    try:
+        config.parse("FILE", f"{SITE}{BOOT}{text}\n".encode())
+        told: tuple[str, ...] = ()
+    except ConfigError as refusal:
+        told = refusal.problems
+
+    right = 'empty; a value, or steps without "{0}", would be right'
+    assert told == tuple(f"FILE: [bootstrap] {one}: {right.format(one)}" for one in expected)

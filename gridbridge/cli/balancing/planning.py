@@ -95,7 +95,7 @@ def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
         path = ""
     told = or_later(lambda: service.plan(service.Given(**given), datetime.now(UTC), folder, path))
     if not folder:
-        _complain_of_hidden()
+        complain_of_hidden()
     if is_json:
         output.as_json(told_plain(told))
         return
@@ -120,12 +120,12 @@ def snapshot(folder: str, path: str, is_json: bool) -> None:
       gridbridge balance snapshot saved
     """
     or_later(lambda: service.snapshot(folder, datetime.now(UTC), path))
-    _complain_of_hidden()
+    complain_of_hidden()
     if is_json:
         output.as_json({"folder": folder})
 
 
-def _complain_of_hidden() -> None:
+def complain_of_hidden() -> None:
     """Say that nodes are not known, where this account may not read what is kept of them."""
     if service.is_hidden():
         output.complain(

@@ -64,6 +64,7 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
       gridbridge balance explain 17
       gridbridge balance explain alpha-n7
     """
+    from gridbridge.cli.balancing.planning import complain_of_hidden
     from gridbridge.services.tools import balance as service
 
     is_default = click.get_current_context().get_parameter_source("path")
@@ -72,6 +73,8 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
     now = datetime.now(UTC)
     try:
         told = service.explain(what, now, () if folder else _nodes(now), folder, path)
+        if not folder:
+            complain_of_hidden()
     except NotSeen as error:
         output.complain(f"gridbridge: {error}")
         raise SystemExit(NOT_SEEN) from error

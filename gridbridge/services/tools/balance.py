@@ -20,6 +20,8 @@ from gridbridge.services.elastic import deciding, looking, remembering
 from gridbridge.services.tools import configured
 
 NO_POOLS: Mapping[str, Pool] = {}
+_OF_OTHERS = "it is not the balancer's, and never removed"
+_OF_HIDDEN = "whether it is the balancer's is not known here: root and gridbridge-admin see that"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +120,7 @@ def explain(
     told = deciding.decide(seen, rules, demand, pools)
     if what.isascii() and what.isdecimal():
         return _of_job(int(what), seen, told)
-    return _of_host(what, nodes, seen, told)
+    return _of_host(what, nodes, seen, told, is_unseen=not folder and is_hidden())
 
 
 def _of_job(job: int, seen: Situation, told: Told) -> Explained:
@@ -133,7 +135,9 @@ def _of_job(job: int, seen: Situation, told: Told) -> Explained:
     )
 
 
-def _of_host(host: str, nodes: tuple[Owned, ...], seen: Situation, told: Told) -> Explained:
+def _of_host(
+    host: str, nodes: tuple[Owned, ...], seen: Situation, told: Told, *, is_unseen: bool
+) -> Explained:
     known = next((one for one in nodes if is_same_host(one.name, host)), None)
     is_node = any(is_same_host(one.name, host) for one in seen.nodes)
     is_listed = any(is_same_host(one.name, host) for one in seen.cell.hosts)
@@ -141,7 +145,8 @@ def _of_host(host: str, nodes: tuple[Owned, ...], seen: Situation, told: Told) -
     if any(is_same_host(one, host) for one in told.remove):
         refused = "it is given back"
     if not is_node:
-        refused = "it is not the balancer's, and never removed" if is_listed else "nobody knows it"
+        refused = _OF_HIDDEN if is_unseen else _OF_OTHERS
+        refused = refused if is_listed else "nobody knows it"
     return Explained(
         what=host,
         is_known=is_node or is_listed,

@@ -10,6 +10,10 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.places import BALANCE_ACCOUNT
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site
+from gridbridge.services.elastic import looking
+from gridbridge.services.tools import balance
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 NODE = {"up_since": "2126-01-01T11:00:00+00:00", "idle_since": "2126-01-01T11:59:40+00:00"}
@@ -66,6 +70,22 @@ def test_a_host_or_job_is_told_what_becomes_of_it(
     done = explain(folder, what, "--json")
 
     assert (done.exit_code, json.loads(done.stdout)["reason"]) == (status, reason)
+
+
+def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = looking.look_at(str(folder))
+    policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={})
+    monkeypatch.setattr(balance.configured, "with_own_cluster", lambda _: policy)
+    monkeypatch.setattr(balance, "_seen", lambda *_: seen)
+    monkeypatch.setattr(balance, "is_hidden", lambda: True)
+
+    told = balance.explain("alpha-n2", seen.now)
+
+    assert told.reason == (
+        "whether it is the balancer's is not known here: root and gridbridge-admin see that"
+    )
 
 
 @pytest.mark.skipif(has_account(), reason="root would become that account")

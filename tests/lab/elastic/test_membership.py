@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.docs.console import ROOT
 from tests.lab.grid import Grid, of_root
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
@@ -161,6 +162,17 @@ def test_a_wrong_host_key_refuses_and_leaves_the_cell_as_it_was(node: Node) -> N
     assert "NotAdmitted" == kind
     assert "does not show the host key that its provider told" in why
     assert [f"{node.told['address']} {NODE}"] == [one for one in node.traces() if BLOCK not in one]
+
+
+def test_a_daemon_that_does_not_run_fails_its_step(node: Node) -> None:
+    """Its own script ends with 0 where the cell's folder is not mounted."""
+    step = (ROOT / "conf/bootstrap/execd").read_text()
+
+    done = node.grid.on(NODE, "/bin/sh", "-s", "--", "/var/lib/gridengine", "nosuch", stdin=step)
+
+    assert done.status == 1
+    why = "sge_execd does not run: is /var/lib/gridengine/nosuch/common there?"
+    assert why == done.err.splitlines()[-1]
 
 
 def test_a_bare_machine_joins_after_kills_between_any_two_steps_and_runs_tasks(node: Node) -> None:
