@@ -13,6 +13,7 @@ from typing import Any
 
 from gridbridge.config import moved
 from gridbridge.config.capabilities import CAPABILITIES, GROUPS
+from gridbridge.config.sections import misplaced
 from gridbridge.config.words import Table, key_name, table_of
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import ELSEWHERE
@@ -109,6 +110,7 @@ def _place(error: ValueError, raw: bytes) -> str:
 def _problems(sections: Table) -> Iterator[str]:
     for name, group in GROUPS.items():
         yield from group.problems(sections.get(name, {}))
+    yield from misplaced(sections, GROUPS.values())
     for name in (name for name in sections if name not in GROUPS):
         yield f"[{key_name(name)}]: unknown section; {SECTIONS}"
     for capability in CAPABILITIES:

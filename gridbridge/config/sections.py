@@ -3,7 +3,7 @@
 A capability lists its groups of sections; each fills one field of model.policy.Policy.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from difflib import get_close_matches
 from enum import StrEnum
@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
 from cattrs.gen import make_dict_structure_fn, override
 
-from gridbridge.config.words import TABLES, Table, Wrong, default, key_name, kind_of, right, toml
+from gridbridge.config.words import (
+    TABLES,
+    Table,
+    Wrong,
+    default,
+    key_name,
+    kind_of,
+    right,
+    table_of,
+    toml,
+)
 from gridbridge.model.settings import OBJECT_NAME, Form, describe
 from gridbridge.model.users import Users
 
@@ -132,6 +142,16 @@ class Named(Generic[S]):
         for name, section in value.items():
             as_usual = self.filled(usual(section), name)
             yield text_of(f"{self.name}.{key_name(name)}", section, as_usual)
+
+
+def misplaced(sections: Table, groups: Iterable[Group]) -> Iterator[str]:
+    """Say of keys that a section does not have which other sections have them."""
+    known = [one for one in groups if isinstance(one, Single | Named)]
+    names = {one.title: {key.name for key in fields(one.kind)} for one in known}
+    for one in (one for one in known if isinstance(one, Single)):
+        for key in sorted(table_of(sections, one.name).keys() - names[one.title]):
+            if homes := [title for title, keys in names.items() if key in keys]:
+                yield f"{one.title} {key_name(key)}: this is a key of {' and '.join(homes)}"
 
 
 def problems_of(

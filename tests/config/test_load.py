@@ -637,6 +637,15 @@ def test_every_problem_has_a_line_with_its_remedy(
     assert [f"FILE: {problem}" for problem in expected] == problems_of(path)
 
 
+def test_of_a_key_in_the_wrong_section_the_right_one_is_told(path: Path) -> None:
+    path.write_text(f"{GOOD}[balance]\nbilling_s = 3600\n[demand]\nslots = 4\nzzz = 1\n")
+
+    assert [one for one in problems_of(path) if "this is a key of" in one] == [
+        "FILE: [balance] billing_s: this is a key of [demand]",
+        "FILE: [demand] slots: this is a key of [queue.NAME] and [pool.NAME]",
+    ]
+
+
 def test_keys_are_read_where_an_earlier_version_had_them() -> None:
     """So that a new version does not stop a running site; each is told with what replaces it."""
     older = "[poller]\nlost_polls = 3\nbreaker_failures = 9\nkeep_closed_h = 1.5\n"
