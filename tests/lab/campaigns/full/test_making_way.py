@@ -106,7 +106,7 @@ def starts(grid: Grid, job: str) -> None:
         grid.sh(HOST, NIKITA, timeout_s=120)
         return grid.states("beta").get(job) == "r"
 
-    grid.until(runs, f"local job {job} to run", 60)
+    grid.until(runs, f"local job {job} to run", 120)
 
 
 def outcomes(grid: Grid, number: int) -> Counter[str]:
