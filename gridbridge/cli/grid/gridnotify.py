@@ -19,7 +19,9 @@ NOT_DONE = {
     Answer.TOO_MANY: "you have 20 subscriptions, which is the most",
     Answer.WRONG: "the service takes no such subscription",
 }
-NO_PROGRAM = "there is no {} here that you can run; on the transfer host there has to be one"
+NO_PROGRAM = (
+    "there is no {} on this machine that you can run; the transfer host, which runs it, needs one"
+)
 ONE_WAY = "give one of -m ADDRESS, -j IDENTITY, -p PROGRAM and -l"
 WHICH = "give -s low, medium or high: it says how much something must matter to be told"
 TYPED = {Way.MAIL: "-m", Way.JABBER: "-j", Way.PROGRAM: "-p"}
