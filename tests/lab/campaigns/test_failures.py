@@ -32,6 +32,7 @@ def events(grid: Grid, number: int, user: str = "bob") -> dict[str, dict[str, An
     return {one["code"]: one for one in json.loads(told)}
 
 
+@pytest.mark.long  # gamma has to have a slot for the last campaign, which a busy one may not
 def test_tasks_that_a_cluster_refuses_run_at_another(site: Grid, brought: Brought) -> None:
     """Everybody sees that, and gamma gets nothing more of it."""
     number = brought.numbers["refused"]
