@@ -72,6 +72,11 @@ def read(path: str, max_bytes: int, owner: int | None = None) -> tuple[bytes, os
         os.close(end)
 
 
+def is_own(path: str) -> bool:
+    """Say whether a folder, or the link of that name, is ours."""
+    return os.lstat(path).st_uid == os.geteuid()
+
+
 def is_plain(path: str, facts: os.stat_result, max_bytes: int) -> bool:
     """Say whether what is there is such a file as `read` takes."""
     try:

@@ -255,11 +255,6 @@ def brought(
         raise NotTheirs(f"campaign {campaign}: {why}") from error
 
 
-def is_ours(campaign: int, folder: str = CAMPAIGNS) -> bool:
-    """Say whether a campaign's file is our own; FileNotFoundError when it is there no more."""
-    return os.lstat(f"{folder}/{file_of(campaign)}").st_uid == os.geteuid()
-
-
 def owner_of(campaign: int, folder: str = CAMPAIGNS) -> int:
     """Return the uid of whose campaign it is; NotTheirs where its file is there no more."""
     try:

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from gridbridge.batch.gridengine import commands, qconf
+from gridbridge.batch.gridengine import qconf
 from gridbridge.batch.gridengine.parse import count_tasks, parse_caps
-from gridbridge.batch.gridengine.status import names, show
+from gridbridge.batch.gridengine.status import names, queue_settings, show
 from gridbridge.batch.gridengine.submit import deferred, detail
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.layout import (
@@ -58,8 +58,7 @@ def printed(cell: Cell, qstat: bytes) -> bytes:
     when one is not answered, and ParseError.
     """
     complexes = qconf.complexes(show(cell, "-sc"))
-    shown = map(qconf.settings, show(cell, "-sq", commands.ANY_PE).split(b"\n\n"))
-    queues = {one["qname"]: one for one in shown if "qname" in one}
+    queues = {one["qname"]: one for one in queue_settings(cell)}
     table = {
         COMPLEXES: {name: _row_told(row) for name, row in complexes.items()},
         ENVIRONMENTS: {name: _told(cell, "-sp", name) for name in names(cell, "-spl")},

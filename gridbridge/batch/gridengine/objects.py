@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from gridbridge.batch.gridengine import qconf
 from gridbridge.batch.gridengine.consumables import taken
-from gridbridge.batch.gridengine.status import names, show, snapshot
+from gridbridge.batch.gridengine.status import names, queue_settings, show, snapshot
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.route import Cell
@@ -16,7 +16,6 @@ from gridbridge.model.site.setup import CellSetup, Settings, is_besteffort, same
 from gridbridge.model.snapshot import QueueStatus
 from gridbridge.shell import host
 
-ALL = "*"
 GLOBAL = "global"
 PORT = re.compile(r"^\s*SGE_QMASTER_PORT=([0-9]+)", re.MULTILINE)  # of settings.sh
 SERVICE = "sge_qmaster"  # of services(5)
@@ -85,8 +84,7 @@ def reruns(cell: Cell, others: Container[str]) -> Mapping[str, str]:
 
     So are best-effort queues: they take no job that did not ask for them.
     """
-    shown = map(qconf.settings, show(cell, "-sq", ALL).split(b"\n\n"))
-    usual = (one for one in shown if one and not is_besteffort(one))
+    usual = (one for one in queue_settings(cell) if not is_besteffort(one))
     return {one["qname"]: one["rerun"] for one in usual if one["qname"] not in others}
 
 

@@ -13,6 +13,7 @@ from gridbridge.errors import Disputed
 from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.job import ArrayLimits, AskedArray, FutureEnd, JobDetail, JobEnd
 from gridbridge.model.route import Cell
+from gridbridge.model.site.setup import Settings
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.vocabulary import Vocabulary
 from gridbridge.shell.runner import Completed
@@ -149,6 +150,12 @@ def vocabulary(cell: Cell) -> Vocabulary:
 def show(cell: Cell, *what: str) -> bytes:
     """Return what qconf shows of an object."""
     return call(cell, qconf.show(cell, *what)).checked().stdout
+
+
+def queue_settings(cell: Cell) -> tuple[Settings, ...]:
+    """Return every queue's configuration, by one call."""
+    shown = map(qconf.settings, show(cell, "-sq", "*").split(b"\n\n"))
+    return tuple(one for one in shown if "qname" in one)
 
 
 def names(cell: Cell, what: str) -> tuple[str, ...]:

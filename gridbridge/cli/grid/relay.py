@@ -20,6 +20,7 @@ from gridbridge.cli.grid import UNANSWERED
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.shell import relay
+from gridbridge.shell.files import is_own
 
 PROGRAMS = "/opt/gridbridge/bin"
 HERE = ("-h", "--help", "--published")
@@ -107,7 +108,7 @@ def bring(there: str, name: str, files: Files) -> int:
     """Run a command of ours there that writes files, and put them where they belong here."""
     try:
         os.makedirs(files.to, exist_ok=True)
-        if not (files.is_chosen or os.lstat(files.to).st_uid == os.geteuid()):
+        if not (files.is_chosen or is_own(files.to)):
             output.complain(f"{name}: {files.to}: it is another's; a folder as DIR is right")
             return program.ERROR
         with TemporaryDirectory(prefix=".gridbridge.", dir=files.to) as folder:

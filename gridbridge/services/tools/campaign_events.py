@@ -71,8 +71,8 @@ def first_task(event: Event, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, .
         home = os.path.expanduser("~")
         directory = directory.replace("$HOME", home, 1)
         outputs = f"{os.path.join(home, directory)}/campaign.{event.campaign}"
-        is_ours = campaign_files.is_ours(event.campaign, folder)  # root follows nobody's paths
-        words = _last_words(outputs, event) if is_ours else ()
+        is_ours = campaign_files.owner_of(event.campaign, folder) == os.geteuid()
+        words = _last_words(outputs, event) if is_ours else ()  # root follows nobody's paths
         return _plain(lines[event.first_task]), words
     except (NotTheirs, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
         return "", ()

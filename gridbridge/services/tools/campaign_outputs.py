@@ -124,14 +124,9 @@ def fetch(
         raise StateError(f"{to}: {error.strerror}") from error
     if not os.access(to, os.W_OK | os.X_OK):
         raise StateError(f"{to}: you may not write there")
-    if not (is_chosen or is_own(to)):
+    if not (is_chosen or files.is_own(to)):
         raise StateError(f"{to}: it is another's; a folder as DIR is right")
     return tuple(_fetch(name, some, to, at) for name, some in sorted(_by_cluster(tasks).items()))
-
-
-def is_own(folder: str) -> bool:
-    """Say whether a folder, or the link of that name, is ours."""
-    return os.lstat(folder).st_uid == os.geteuid()
 
 
 def _fetch(cluster: str, tasks: list[ShownTask], to: str, at: Mapping[str, Place]) -> Fetched:

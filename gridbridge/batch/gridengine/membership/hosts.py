@@ -12,7 +12,7 @@ from gridbridge.batch.gridengine import commands, qconf
 from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.batch.gridengine.layout import varying
 from gridbridge.batch.gridengine.parse import whole
-from gridbridge.batch.gridengine.status import names, show
+from gridbridge.batch.gridengine.status import names, queue_settings, show
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.layout import Varying
@@ -150,7 +150,7 @@ def queue_up(cell: Cell, host: str, queue: str) -> None:
     That is so where the scheduler sorts by seq_no (queue_sort_method, sched_conf(5)). A host that
     has a number keeps it.
     """
-    numbers = {one["qname"]: varying(one.get("seq_no", "0")) for one in _queues(cell)}
+    numbers = {one["qname"]: varying(one.get("seq_no", "0")) for one in queue_settings(cell)}
     own = numbers.pop(queue)
     if host in (where for where, _ in own.others):
         return
@@ -208,16 +208,11 @@ def put_back(cell: Cell, host: str, queue: str) -> None:
 
 def leave_queues(cell: Cell, host: str) -> None:
     """Take a host out of every queue: its own values first, then its name."""
-    for queue in _queues(cell):
+    for queue in queue_settings(cell):
         if _has_values(queue, host):
             _do(cell, "-purge", "queue", "*", f"{queue['qname']}@{host}")
         if host in words(queue.get("hostlist", "")):
             _do(cell, "-dattr", "queue", "hostlist", host, queue["qname"])
-
-
-def _queues(cell: Cell) -> tuple[Settings, ...]:
-    shown = map(qconf.settings, show(cell, "-sq", commands.ANY_PE).split(b"\n\n"))
-    return tuple(one for one in shown if "qname" in one)
 
 
 def _has_values(queue: Settings, host: str) -> bool:
