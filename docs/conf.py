@@ -17,7 +17,7 @@ author = "the gridbridge authors"
 copyright = "the gridbridge authors"
 release = __version__
 extensions = ["myst_parser", "sphinx_click", "manual"]
-myst_heading_anchors = 3
+myst_heading_anchors = 4
 html_theme = "alabaster"
 html_theme_options = {
     "description": "Clusters share work",
