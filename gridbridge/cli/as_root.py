@@ -26,8 +26,8 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from gridbridge import config
 from gridbridge.apply.elastic import oar_nodes
+from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.places import CONFIG
 from gridbridge.shell import synopsis, trust
@@ -179,7 +179,7 @@ def _replace(path: str, text: str) -> None:
 
 def run_sites(verb: str, host: str, path: str) -> None:
     """Run the site's own program for a verb, if root's configuration names one."""
-    settings = config.load(path).bootstrap
+    settings = policy_file.load(path).bootstrap
     programs: Mapping[str, str] = {"export": settings.export, "unexport": settings.unexport}
     if programs[verb]:
         trust.require(programs[verb], owner=os.geteuid())

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import click
 
-from gridbridge import config
 from gridbridge.cli import output
 from gridbridge.cli.commands import Group
+from gridbridge.config import policy_file
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
@@ -46,10 +46,10 @@ def setup_host(is_applied: bool) -> None:
     Example:
       gridbridge setup host --apply
     """
-    policy = config.load(CONFIG)
+    policy = policy_file.load(CONFIG)
     found = service.host_steps(policy)
     if carry_out(found, policy, is_applied=is_applied):
-        verify(service.host_steps(config.load(CONFIG)))
+        verify(service.host_steps(policy_file.load(CONFIG)))
 
 
 @setup.command()
@@ -98,7 +98,7 @@ def transfer(
     """
     if short_jobs and pending_limit:
         raise click.UsageError("--short-jobs has no --pending-limit")
-    policy = config.load(CONFIG)
+    policy = policy_file.load(CONFIG)
     order = QueueOrder(
         cluster=cluster,
         queue=queue,
@@ -113,7 +113,7 @@ def transfer(
     if is_removed:
         service.forget(policy)
     left = service.left_steps if is_removed else service.transfer_steps
-    verify(left(config.load(CONFIG), order))
+    verify(left(policy_file.load(CONFIG), order))
     if not is_removed and (closed := service.closed(order)):
         _warn(closed)
 
@@ -145,7 +145,7 @@ def setup_besteffort(
       gridbridge setup besteffort beta --apply
       gridbridge setup besteffort --remove --apply
     """
-    policy = config.load(CONFIG)
+    policy = policy_file.load(CONFIG)
     order = BestEffortOrder(cluster=cluster or policy.site.cluster, like=like, most=most)
     planned = besteffort.removal_steps if is_removed else besteffort.besteffort_steps
     for warning in () if is_removed else besteffort.warnings(policy, order):
@@ -169,7 +169,7 @@ def setup_order(is_applied: bool) -> None:
       gridbridge setup order
       gridbridge setup order --apply
     """
-    policy = config.load(CONFIG)
+    policy = policy_file.load(CONFIG)
     found = brokerage.steps(policy)
     if not is_applied:
         show(found)
@@ -197,7 +197,7 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
       gridbridge setup balance
       gridbridge setup balance --apply
     """
-    policy = config.load(CONFIG)
+    policy = policy_file.load(CONFIG)
     planned = balancer.removal_steps if is_removed else balancer.balancer_steps
     found = planned(policy)
     if is_removed and (nodes := balancer.nodes_left()):

@@ -14,7 +14,7 @@ import tomlkit
 from tomlkit.container import Container
 from tomlkit.items import InlineTable, Item, Key, Table, Whitespace
 
-from gridbridge import config
+from gridbridge.config import policy_file
 from gridbridge.config.words import key_name
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.shell import files
@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     """Edit a file as the arguments say; the file is replaced whole or not at all."""
     path, verb, group, name, *lines = sys.argv[1:] if argv is None else argv
     try:
-        raw = config.read(path)
+        raw = policy_file.read(path)
         edited = put(raw, (group, name), lines) if verb == "put" else drop(raw, (group, name))
         if edited != raw:
             _replace(os.path.realpath(path), edited)

@@ -14,7 +14,7 @@ AwayJob: TypeAlias = tuple[str, str, str]  # its owner, cluster and queue
 def unchangeable(
     before: Policy, after: Policy, path: str = CONFIG, away: Iterable[AwayJob] = ()
 ) -> tuple[str, ...]:
-    """Return the changes that a running service can't take, as lines like those of `config.load`.
+    """Return the changes that a running service can't take, in lines like `policy_file.load`'s.
 
     Transfers bear the cluster's name, a site of embedded clusters has other rights, a process keeps
     its account, and another state file knows nothing of the jobs that are away. The account of a

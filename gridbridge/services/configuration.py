@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge import config
+from gridbridge.config import policy_file
 from gridbridge.decisions.reload import AwayJob, unchangeable
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.places import CONFIG, IN_FORCE
@@ -157,7 +157,7 @@ def kept(now: datetime, path: str = IN_FORCE) -> InForce | None:
     One that this version can't read counts as missing.
     """
     try:
-        raw, _ = files.read(path, config.MAX_BYTES, os.geteuid())
+        raw, _ = files.read(path, policy_file.MAX_BYTES, os.geteuid())
         return _parsed(path, raw, now)
     except (OSError, StateError, ConfigError):
         return None
@@ -188,7 +188,7 @@ def _first(path: str, now: datetime, earlier: Earlier) -> tuple[InForce, Refusal
 def _read(path: str, now: datetime, in_force: InForce | None = None) -> InForce | Refusal:
     sha256 = ""
     try:
-        raw = config.read(path)
+        raw = policy_file.read(path)
         sha256 = digest(raw)
         if in_force and sha256 == in_force.sha256:
             return in_force
@@ -202,7 +202,7 @@ def _parsed(path: str, raw: bytes, now: datetime) -> InForce:
 
     A site of embedded clusters has no other rights than its one person's.
     """
-    policy = config.parse(path, raw)
+    policy = policy_file.parse(path, raw)
     if not policy.is_personal:
         _trust(path)
     return InForce(policy=policy, raw=raw, sha256=digest(raw), since=now)

@@ -119,7 +119,7 @@ def test_who_is_not_root_makes_no_balancer(
     step = setup.Step(what="x", line="false", environment="", where="", edit=edit)
     monkeypatch.setattr(setup.balancer, "balancer_steps", lambda _: (step,))
     monkeypatch.setattr("os.geteuid", lambda: 1001)
-    monkeypatch.setattr(setup.config, "load", lambda _: None)
+    monkeypatch.setattr(setup.policy_file, "load", lambda _: None)
 
     status = run(monkeypatch, "setup", "balance", "--apply")
 

@@ -105,8 +105,8 @@ def test_a_folder_that_is_not_there_is_one_clear_line(
         ("campaigns.submit = lambda _: 7", ["--array", "1-3", "--", "true"], "campaign 7 is"),
         (
             "campaigns.add = lambda *_: None; campaign_tasks.find = lambda _: None;"
-            " campaign_sources.more = lambda *_: (Read(jdl=None, parameters=()), ('a', 'b'));"
-            " campaign_check.require_as_it_is = lambda _: None",
+            " sources.more = lambda *_: (Read(jdl=None, parameters=()), ('a', 'b'));"
+            " admission.require_as_it_is = lambda _: None",
             ["-c", "7", "-J", '["a", "b"]'],
             "2 tasks more of campaign 7 are",
         ),
@@ -120,12 +120,12 @@ def test_what_is_stored_is_told_where_its_id_can_not_be_printed(
     """A script that repeats what ended with 2 or 75 would run everything twice."""
     program = (
         "from gridbridge.config.submission.jdl import Said as Read\n"
-        "from gridbridge.services.tools import campaign_check, campaign_sources, campaign_tasks,"
-        " campaigns\n"
+        "from gridbridge.services.tools import campaign_tasks, campaigns\n"
+        "from gridbridge.services.tools.submission import admission, sources\n"
         "from gridbridge.cli.grid import gridsub, relay\n"
         "relay.host = lambda *_: ''\n"
-        "campaign_check.require_admitted = lambda said: said\n"
-        "campaign_sources.array = lambda *_: Said()\n"
+        "admission.require_admitted = lambda said: said\n"
+        "sources.array = lambda *_: Said()\n"
         "class Said: warnings = (); jdl = type('Jdl', (), {'datasets': ()})\n"
         f"{module}\n"
         "gridsub.main()"

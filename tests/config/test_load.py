@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge import config
+from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError
 from gridbridge.model.cluster import Cluster, Kind, Push
 from gridbridge.model.policy import Policy
@@ -45,7 +45,7 @@ A_PORT = "a whole number, 1 to 65535"
 def problems_of(path: Path) -> list[str]:
     """Return what `load` finds wrong, without the file's name."""
     with pytest.raises(ConfigError) as refusal:
-        config.load(str(path))
+        policy_file.load(str(path))
     return [problem.replace(str(path), "FILE") for problem in refusal.value.problems]
 
 
@@ -57,7 +57,7 @@ def path(tmp_path: Path) -> Path:
 def test_what_is_not_said_has_its_default(path: Path) -> None:
     path.write_text(GOOD)
 
-    assert config.load(str(path)) == Policy(
+    assert policy_file.load(str(path)) == Policy(
         site=Site(cluster="alpha"),
         clusters={
             "alpha": Cluster(qmaster_port=6444, execd_port=6445),
@@ -72,7 +72,7 @@ def test_what_is_not_said_has_its_default(path: Path) -> None:
     ("home", "kind"), [('[cluster.alpha]\nkind = "oar"\n', Kind.OAR), ("", None)]
 )
 def test_a_site_without_queues_may_have_a_home_of_oar_or_none(home: str, kind: Kind | None) -> None:
-    policy = config.parse("FILE", f"{SITE}{home}[cluster.beta]\n{PORTS}".encode())
+    policy = policy_file.parse("FILE", f"{SITE}{home}[cluster.beta]\n{PORTS}".encode())
 
     assert (policy.local.kind if policy.local else None) == kind
     assert policy.why_no_queues
@@ -83,7 +83,7 @@ def test_what_is_said_replaces_the_default(path: Path) -> None:
     beta = 'kind = "gridengine"\ncell = "b"\npush = "qevent"\nspool_shared = true\n'
     path.write_text(GOOD.replace(QUEUE, beta + QUEUE) + "[poller]\nlost_polls = 3\n")
 
-    policy = config.load(str(path))
+    policy = policy_file.load(str(path))
 
     assert policy.poller == Poller(lost_polls=3)
     assert policy.clusters["beta"] == Cluster(
@@ -102,7 +102,7 @@ def test_people_of_another_domain_have_other_names_there(path: Path) -> None:
     by_ssh = 'ssh = "far:2222"\n[cluster.beta.users]\nalice = "al"\n'
     path.write_text(GOOD.replace(QUEUE, by_ssh + QUEUE))
 
-    beta = config.load(str(path)).clusters["beta"]
+    beta = policy_file.load(str(path)).clusters["beta"]
 
     assert (beta.ssh, beta.users) == ("far:2222", {"alice": "al"})
 
@@ -110,7 +110,7 @@ def test_people_of_another_domain_have_other_names_there(path: Path) -> None:
 def test_a_whole_number_is_a_number(path: Path) -> None:
     path.write_text(GOOD + "[poller]\ninterval_s = 6\n")
 
-    interval_s = config.load(str(path)).poller.interval_s
+    interval_s = policy_file.load(str(path)).poller.interval_s
 
     assert (float, 6.0) == (type(interval_s), interval_s)
 
@@ -649,7 +649,7 @@ def test_of_a_key_in_the_wrong_section_the_right_one_is_told(path: Path) -> None
 def test_keys_are_read_where_an_earlier_version_had_them() -> None:
     """So that a new version does not stop a running site; each is told with what replaces it."""
     older = "[poller]\nlost_polls = 3\nbreaker_failures = 9\nkeep_closed_h = 1.5\n"
-    found = config.parsed("FILE", f"{GOOD}{older}[breaker]\npause_s = 7\n".encode())
+    found = policy_file.parsed("FILE", f"{GOOD}{older}[breaker]\npause_s = 7\n".encode())
 
     assert found.policy.poller == Poller(lost_polls=3)
     assert found.policy.breaker == Breaker(failures=9, pause_s=7.0)
@@ -664,13 +664,13 @@ def test_what_an_earlier_version_wrote_is_the_same_under_its_new_name() -> None:
     before = ["breaker_failures", "breaker_fast_s", "breaker_pause_s", "breaker_pause_max_s"]
     kept = {"keep_closed_h": 3, "keep_accounting_d": 4}
     lines = [f"{key} = {value}" for key, value in {**dict.fromkeys(before, 2), **kept}.items()]
-    older = config.parsed("FILE", "\n".join([f"{GOOD}[poller]", *lines, ""]).encode())
+    older = policy_file.parsed("FILE", "\n".join([f"{GOOD}[poller]", *lines, ""]).encode())
     sections: dict[str, list[str]] = {}
     for one in older.moved:
         sections.setdefault(one.section, []).append(one.line)
     newer = "".join("\n".join([title, *said, ""]) for title, said in sections.items())
 
-    assert config.parsed("FILE", f"{GOOD}{newer}".encode()) == replace(older, moved=())
+    assert policy_file.parsed("FILE", f"{GOOD}{newer}".encode()) == replace(older, moved=())
     assert len(older.moved) == 6
 
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from gridbridge import config
+from gridbridge.config import policy_file
 from gridbridge.config.sections import Group, Single
 from gridbridge.config.words import Table, table_of
 from gridbridge.model import cluster
@@ -38,7 +38,7 @@ class Squeezing:
 
 
 def test_every_field_of_the_policy_is_filled_by_one_group() -> None:
-    filled = [group.field for group in config.GROUPS.values()]
+    filled = [group.field for group in policy_file.GROUPS.values()]
 
     assert sorted(filled) == sorted(key.name for key in fields(Policy))
 
@@ -85,8 +85,8 @@ def test_a_group_reads_its_section_and_writes_it_again() -> None:
 
 
 def test_a_capability_in_the_registry_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config, "CAPABILITIES", (*config.CAPABILITIES, Squeezing()))
+    monkeypatch.setattr(policy_file, "CAPABILITIES", (*policy_file.CAPABILITIES, Squeezing()))
     good = '[site]\ncluster = "a"\n[cluster.a]\nqmaster_port = 1\nexecd_port = 2\n'
 
-    with pytest.raises(config.ConfigError, match="unlucky"):
-        config.parse("FILE", f"{good}[squeeze]\nmargin = 7\n".encode())
+    with pytest.raises(policy_file.ConfigError, match="unlucky"):
+        policy_file.parse("FILE", f"{good}[squeeze]\nmargin = 7\n".encode())

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge import config
-from gridbridge.config import words
+from gridbridge.config import policy_file, words
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, Kind, Push
 from gridbridge.model.elastic.sections import Pool, PoweredHost, ProviderSection, Squeeze
@@ -134,8 +133,8 @@ def sections_of(kind: type, /, **fixed: object) -> st.SearchStrategy[Any]:
 def read_again(policy: Policy) -> Policy:
     with TemporaryDirectory() as folder:
         path = Path(folder, "gridbridge.toml")
-        path.write_text(config.text(policy))
-        return config.load(str(path))
+        path.write_text(policy_file.text(policy))
+        return policy_file.load(str(path))
 
 
 def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
@@ -250,12 +249,14 @@ def test_defaults_alone_survive_their_file() -> None:
 
 def test_the_sample_is_what_gridbridge_writes() -> None:
     """So it holds every key with its meaning, unit and default, and nothing else."""
-    assert config.text(config.parse(str(SAMPLE), SAMPLE.read_bytes())) == SAMPLE.read_text()
+    assert (
+        policy_file.text(policy_file.parse(str(SAMPLE), SAMPLE.read_bytes())) == SAMPLE.read_text()
+    )
 
 
 def test_the_sample_fits_the_lab() -> None:
     """Alpha is local; transfer-beta leads to beta, whose nodes see the spool."""
-    assert config.parse(str(SAMPLE), SAMPLE.read_bytes()) == Policy(
+    assert policy_file.parse(str(SAMPLE), SAMPLE.read_bytes()) == Policy(
         site=Site(cluster="alpha"),
         clusters={
             "alpha": Cluster(qmaster_port=6444, execd_port=6445),
@@ -281,7 +282,7 @@ def test_the_sample_s_comments_hold_the_defaults(tmp_path: Path) -> None:
     path = tmp_path / "gridbridge.toml"
     path.write_text("\n".join(line.removeprefix("#") for line in lines if line[:2] != "# "))
 
-    assert config.load(str(path)) == config.parse(str(SAMPLE), SAMPLE.read_bytes())
+    assert policy_file.load(str(path)) == policy_file.parse(str(SAMPLE), SAMPLE.read_bytes())
 
 
 @pytest.mark.parametrize("kind", TITLES.values(), ids=TITLES)

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from gridbridge import config
+from gridbridge.config import policy_file
 from tests.docs.console import ROOT
 
 LIMIT_S = 240  # of both parts
@@ -275,7 +275,7 @@ def test_the_elastic_parts_sections_take_the_place_of_the_sites(demo: ModuleType
     """And what results is a configuration that gridbridge takes."""
     usual = (ROOT / "conf/gridbridge.toml").read_text()
     own = usual + "[pool.usual]\nslots = 9\n"
-    policy = config.parse("demo.toml", demo.elastic.with_sections(own).encode())
+    policy = policy_file.parse("demo.toml", demo.elastic.with_sections(own).encode())
 
     assert policy.balance.max_nodes == demo.elastic.MOST + 1
     assert {name: pool.provider for name, pool in policy.pools.items()} == {"rented": "rental"}

@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 import pytest
 
-from gridbridge import config
 from gridbridge.apply.as_user import PATIENCE_S
 from gridbridge.cli.main import gridbridge
+from gridbridge.config import policy_file
 from gridbridge.methods.sensor import HUNG_S
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.places import HOME
@@ -202,7 +202,7 @@ def test_the_way_back_that_the_page_on_setting_up_shows_is_a_configuration(tmp_p
     shown = page.partition("<<'END'\n")[2].partition("    END\n")[0]
     (tmp_path / "gridbridge.toml").write_text(textwrap.dedent(shown))
 
-    policy = config.load(str(tmp_path / "gridbridge.toml"))
+    policy = policy_file.load(str(tmp_path / "gridbridge.toml"))
 
     assert policy.site.cluster == "beta"
     assert policy.clusters["alpha"].remote_spool_dir == "/var/spool/gridbridge-beta"

@@ -20,8 +20,8 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import gridbridge
-from gridbridge import config
 from gridbridge.apply import as_user
+from gridbridge.config import policy_file
 from gridbridge.methods import as_user as as_user_program
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
@@ -149,7 +149,7 @@ def runner(forgotten_s: float = 60.0) -> Runner:
 
 
 def _impatient(forgotten_s: float = 60.0) -> Policy:
-    policy = config.load(CONFIG)
+    policy = policy_file.load(CONFIG)
     return replace(
         policy,
         failures=replace(policy.failures, probe_s=0.0),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge import config
+from gridbridge.config import policy_file
 from gridbridge.errors import NoCapacity
 from gridbridge.model.elastic.machines import MachineState
 from gridbridge.providers.command import CommandProvider
@@ -55,5 +55,5 @@ def test_the_sections_on_the_page_are_a_configuration() -> None:
     assert blocks
 
     for block in blocks:
-        assert config.parse("FILE", (SITE + block).encode()).providers
+        assert policy_file.parse("FILE", (SITE + block).encode()).providers
         assert tomllib.loads(block)["provider"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge import config
+from gridbridge.config import policy_file
 from gridbridge.errors import NotGranted, ProviderFailed
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.providers.power import Controller, PowerProvider
@@ -27,7 +27,7 @@ Ipmi = Callable[..., PowerProvider]
 
 def provider_of(text: str, host: str = "n1") -> PowerProvider:
     """Return what a configuration says of a host."""
-    made = power_of(config.parse("FILE", (SITE + text).encode()), host)
+    made = power_of(policy_file.parse("FILE", (SITE + text).encode()), host)
     assert isinstance(made, PowerProvider)
     return made
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge import config
+from gridbridge.config import policy_file
 from gridbridge.decisions.campaigns import cycle as rules
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
@@ -34,7 +34,7 @@ class Site:
     """Beta and gamma, of which each has free slots, and a runner's cycle over fake acts."""
 
     def __init__(self, database: Database) -> None:
-        self.policy = config.parse("FILE", FILE.encode())
+        self.policy = policy_file.parse("FILE", FILE.encode())
         self.campaigns = Campaigns(database)
         self.grid, self.clock = Grid(), Clock(lambda: NOON.timestamp(), lambda: 0.0)
         predictions, marks = Predictions(database), Marks(database)

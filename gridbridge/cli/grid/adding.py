@@ -3,13 +3,9 @@
 from gridbridge.cli import output
 from gridbridge.cli.grid import runner_reply
 from gridbridge.model.report import count
-from gridbridge.services.tools import (
-    campaign_check,
-    campaign_sources,
-    campaign_tasks,
-    campaigns,
-)
+from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.services.tools.campaigns import Refused
+from gridbridge.services.tools.submission import admission, sources
 from gridbridge.state.campaign_files import NotTheirs
 
 STANDARD_INPUT = "-"
@@ -23,7 +19,7 @@ def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> i
         raise Refused(f"campaign {number} is {one.state}; submit the rest as another one")
     path = "/dev/stdin" if file == STANDARD_INPUT else file
     try:
-        said, new = campaign_sources.more(number, path, text)
+        said, new = sources.more(number, path, text)
     except NotTheirs as error:
         if one:
             raise
@@ -31,7 +27,7 @@ def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> i
         raise Refused(f"no campaign {number}") from error
     for warning in said.warnings:
         output.complain(f"gridsub: {warning}")
-    campaign_check.require_as_it_is(said)
+    admission.require_as_it_is(said)
     if is_check:
         output.line(f"campaign {number}: {count(len(new), 'task')} more, nothing is stored")
         return 0

@@ -6,8 +6,8 @@ from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED
 from gridbridge.config.submission.jdl import Said
 from gridbridge.model.report import count, printable
-from gridbridge.services.tools import campaign_check
-from gridbridge.services.tools.campaign_check import There
+from gridbridge.services.tools.submission import admission
+from gridbridge.services.tools.submission.preview import There, preview
 
 TOO_SMALL = "for ever: no cluster of the campaign is large enough for a task"
 NOWHERE = "for ever: no cluster of the campaign has what its tasks ask for"
@@ -15,14 +15,14 @@ NOWHERE = "for ever: no cluster of the campaign has what its tasks ask for"
 
 def check(said: Said) -> int:
     """Tell which rules fired, and what would go where; the exit status is 1 for a refusal."""
-    told = campaign_check.admitted(said)
+    told = admission.admitted(said)
     for fired in told.fired:
         for change in fired.changes:
             output.line(f"rule {fired.rule} changes {printable(change)}")
     if told.refusal:
         output.complain(f"gridsub: {printable(told.refusal)}")
         return REFUSED
-    found = campaign_check.check(said, told)
+    found = preview(said, told)
     output.line(f"{printable(told.jdl.name)}: {count(found.tasks, 'task')}, nothing is stored")
     for there in found.there:
         output.line(_sentence(there))

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.grid import REFUSED, listing, relay, showing, watching
+from gridbridge.cli.grid import REFUSED, listing, relay, showing
 from gridbridge.cli.grid.showing import NothingEnded, Unknown, View
 from gridbridge.cli.grid.tasks import typed_task
 from gridbridge.cli.options import FOLDER
@@ -111,6 +111,12 @@ def gridstat(
     return 0
 
 
+def _watch(look: Look) -> None:
+    from gridbridge.cli.grid import watching  # rich is slow to load
+
+    watching.watch(look)
+
+
 def _show(asked: Mapping[str, Any], look: Look, chosen: int | None, view: View) -> None:
     """Show what is asked about the campaigns that a look finds; Unknown where one is not there."""
     found, range_ = look(), asked["range_"]
@@ -120,7 +126,7 @@ def _show(asked: Mapping[str, Any], look: Look, chosen: int | None, view: View) 
         raise Unknown(f"no campaign {range_}")
     picture, offset = asked["picture"], asked["offset"]
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
-        (asked["is_watch"], lambda: watching.watch(look)),
+        (asked["is_watch"], lambda: _watch(look)),
         (picture, lambda: showing.picture(found[0], picture, view)),
         (asked["is_jdl"], lambda: output.as_json(campaign_tasks.jdl(found[0].number))),
         (asked["is_failed"], lambda: showing.failed(found[0], view)),

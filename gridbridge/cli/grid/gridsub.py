@@ -10,7 +10,6 @@ from gridbridge.cli.grid import (
     REFUSED,
     UNREACHABLE,
     adding,
-    checking,
     debugging,
     relay,
     runner_reply,
@@ -21,9 +20,10 @@ from gridbridge.config.submission.jdl import Said
 from gridbridge.errors import ConfigError, GridbridgeError, Mistyped, StateError
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.places import CAMPAIGNS
-from gridbridge.services.tools import campaign_check, campaign_sources, campaigns
-from gridbridge.services.tools.campaign_sources import Wishes
+from gridbridge.services.tools import campaigns
 from gridbridge.services.tools.campaigns import Refused, Unanswered, Unreachable
+from gridbridge.services.tools.submission import admission, sources
+from gridbridge.services.tools.submission.sources import Wishes
 from gridbridge.state.campaign_files import NotTheirs
 
 TYPES = [each.value for each in Type]
@@ -205,13 +205,15 @@ def _brought(said: Said, options: list[str]) -> int:
     if there := relay.host(CAMPAIGNS):
         return _go_on(there, said, options)
     if "--check" in options:
+        from gridbridge.cli.grid import checking  # the decisions of a cycle are slow to load
+
         return checking.check(said)
     return _told(_submitted(said), "--wait" in options)
 
 
 def _submitted(said: Said) -> int:
     """Bring a campaign, after the datasets that it names; return its number."""
-    admitted = campaign_check.require_admitted(said)
+    admitted = admission.require_admitted(said)
     if admitted.jdl.datasets:
         from gridbridge.services.tools.datasets import handover  # few campaigns have some
 
@@ -255,12 +257,12 @@ def _waited(number: int, is_wait: bool) -> int:
 
 def _sent_here() -> Said:
     """Return the campaign that a login node has read, from standard input."""
-    return campaign_sources.ready(sys.stdin.buffer.read())
+    return sources.ready(sys.stdin.buffer.read())
 
 
 def _go_on(there: str, said: Said, options: list[str]) -> int:
     """Have a campaign brought where it can be; all that it needs of this host goes with it."""
-    return _gone_on(there, ["--ready"], options, campaign_sources.encoded(said))
+    return _gone_on(there, ["--ready"], options, sources.encoded(said))
 
 
 def _gone_on(there: str, words: list[str], options: list[str], stdin: bytes | None) -> int:

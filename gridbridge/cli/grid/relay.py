@@ -14,7 +14,6 @@ from typing import Any
 
 import click
 
-from gridbridge import config
 from gridbridge.cli import output, program
 from gridbridge.cli.grid import UNANSWERED
 from gridbridge.errors import ConfigError
@@ -37,8 +36,10 @@ def host(folder: str = PUBLISHED, path: str = CONFIG) -> str:
     """Return where a command has to go; empty for here, or where nobody has said that."""
     if os.path.isdir(folder):
         return ""
+    from gridbridge.config import policy_file  # a tenth of a second that nobody waits for there
+
     try:
-        return config.load(path).site.transfer_host
+        return policy_file.load(path).site.transfer_host
     except ConfigError:
         return ""  # the command itself says what is missing
 

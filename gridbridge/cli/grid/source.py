@@ -12,8 +12,8 @@ from gridbridge.config.submission.jdl import Said
 from gridbridge.config.submission.mistaken import is_jdl
 from gridbridge.config.submission.task_file import FILE_BYTES
 from gridbridge.model.campaigns.jdl import Type
-from gridbridge.services.tools import campaign_sources
-from gridbridge.services.tools.campaign_sources import Wishes
+from gridbridge.services.tools.submission import sources
+from gridbridge.services.tools.submission.sources import Wishes
 
 CHECK = "--check"
 OURS_ALONE = ("--wait", "--clusters", "--type")
@@ -67,15 +67,15 @@ class Typed:
             text = text_of(file)
             _refuse_jdl(file, text)
             _weigh_options(file, self.words[1:])
-            return campaign_sources.script(file, text, self.words[1:], self.wishes)
+            return sources.script(file, text, self.words[1:], self.wishes)
         if len(self.words) > 1:
             raise click.UsageError(SOURCES)
         self._refuse_wishes()
         if self.retried is not None:
-            return campaign_sources.failed(self.retried, self.type_ or "")
+            return sources.failed(self.retried, self.type_ or "")
         source = JSON_TEXT if self.text is not None else self.path or STANDARD_INPUT
         text = self.text if self.text is not None else text_of(source)
-        return campaign_sources.read(source, text, self.wishes.type_)
+        return sources.read(source, text, self.wishes.type_)
 
     def _weigh(self) -> None:
         """Refuse a campaign that comes from several places, or from none."""
@@ -91,9 +91,9 @@ class Typed:
                 f"no command stands after --; gridsub {option} -- CMD {{}} is right"
             )
         if self.numbers is not None:
-            return campaign_sources.array(self.numbers, self.words, self.wishes)
+            return sources.array(self.numbers, self.words, self.wishes)
         file = "/dev/stdin" if self.lines == STANDARD_INPUT else str(self.lines)
-        return campaign_sources.each_line(file, self.words, self.wishes)
+        return sources.each_line(file, self.words, self.wishes)
 
     def _refuse_wishes(self) -> None:
         if self.wishes != Wishes(type_=self.wishes.type_):

@@ -1,14 +1,14 @@
 """What rebalancing does is done as the service account, by whoever may become that."""
 
-from gridbridge import config
 from gridbridge.apply import as_user
+from gridbridge.config import policy_file
 from gridbridge.model.policy import Policy
 from gridbridge.shell.account import become
 
 
 def policy_at(path: str) -> Policy:
     """Become the service account, and return the configuration."""
-    policy = config.load(path)
+    policy = policy_file.load(path)
     if not policy.is_personal:
         become(policy.site.service_account)
     as_user.reach(policy)

@@ -5,7 +5,7 @@ A queue that opens before its service knows it would take jobs that lead nowhere
 
 from collections.abc import Callable
 
-from gridbridge import config
+from gridbridge.config import policy_file
 from gridbridge.decisions.site import reload
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import CONFIG
@@ -37,7 +37,7 @@ def left() -> str:
 
 
 def _look(clock: Clock) -> Callable[[], PollerFacts]:
-    sha256 = digest(config.read(CONFIG))
+    sha256 = digest(policy_file.read(CONFIG))
     return lambda: poller_facts(sha256, clock.now_s())
 
 

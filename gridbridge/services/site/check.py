@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from gridbridge import config
 from gridbridge.apply.clusters import away, keep_connections
 from gridbridge.apply.site import setup as changes
+from gridbridge.config import policy_file
 from gridbridge.decisions.site import check as decisions
 from gridbridge.decisions.site import (
     folders,
@@ -83,9 +83,9 @@ def check(clock: Clock, path: str = CONFIG) -> Report:
     """
     sha256 = ""
     try:
-        raw = config.read(path)
+        raw = policy_file.read(path)
         sha256 = digest(raw)
-        known = config.parsed(path, raw)
+        known = policy_file.parsed(path, raw)
     except ConfigError as error:
         poller = poller_facts(sha256, clock.now_s())
         return _report((*_unreadable(error), *reload.findings(poller, is_right=False)), None)

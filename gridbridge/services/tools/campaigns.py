@@ -13,7 +13,6 @@ from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns, ShownErrors
 from gridbridge.model.places import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUBLISHED, SPOOL
 from gridbridge.shell import files
-from gridbridge.shell.retry import until
 from gridbridge.state import campaign_files, campaigns_shown
 
 BY_SSH = f"or name it here as transfer_host of [site] in {CONFIG}"
@@ -131,6 +130,8 @@ def _require_spool(folder: str) -> None:
 
 
 def _is_answered(token: str, published: str, limit_s: float) -> bool:
+    from gridbridge.shell.retry import until  # tenacity is slow to load
+
     path = campaign_files.answer_path(token, published)
     return until(lambda: os.path.exists(path), limit_s)
 

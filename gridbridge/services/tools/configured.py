@@ -2,7 +2,7 @@
 
 import os
 
-from gridbridge import config
+from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.places import CONFIG, IN_FORCE
 from gridbridge.model.policy import Policy
@@ -16,7 +16,7 @@ def load(path: str) -> tuple[Policy, str]:
     jobs. Root obeys no file that the service could have written. Raises ConfigError.
     """
     try:
-        return config.load(path), ""
+        return policy_file.load(path), ""
     except ConfigError as error:
         kept = None if path != CONFIG or trust.demanded() is not None else _in_force()
         if kept is None:
@@ -39,6 +39,6 @@ def _in_force() -> Policy | None:
     """Return what the service keeps; None without a file that is its own."""
     try:
         service = os.stat(os.path.dirname(IN_FORCE)).st_uid
-        return config.parse(IN_FORCE, files.read(IN_FORCE, config.MAX_BYTES, service)[0])
+        return policy_file.parse(IN_FORCE, files.read(IN_FORCE, policy_file.MAX_BYTES, service)[0])
     except (OSError, GridbridgeError):
         return None

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from gridbridge import config
+from gridbridge.config import policy_file
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.decision import Decision
 from gridbridge.model.places import CONFIG
@@ -71,7 +71,7 @@ def last(count: int, path: str = CONFIG) -> tuple[Decision, ...]:
 
 def _open(path: str) -> Database:
     """Open the state file as its owner; it is never made here."""
-    policy = config.load(path)
+    policy = policy_file.load(path)
     if not policy.is_personal:
         become(policy.site.service_account)
     url = policy.site.state

@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from gridbridge import config
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
+from gridbridge.config import policy_file
 from gridbridge.decisions import room
 from gridbridge.decisions.transfer import health
 from gridbridge.decisions.transfer.why import tell, waits_for
@@ -91,7 +91,7 @@ def _wrong(path: str) -> str:
     if not os.path.exists(path):
         return ""
     try:
-        config.load(path)
+        policy_file.load(path)
     except ConfigError as error:
         first = health.first_of(tuple(map(printable, error.problems)))
         return f"the gridbridge.toml that is there is refused: {first}"

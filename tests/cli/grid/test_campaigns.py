@@ -20,7 +20,8 @@ from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns, ShownErrors
-from gridbridge.services.tools import campaign_sources, campaigns
+from gridbridge.services.tools import campaigns
+from gridbridge.services.tools.submission import sources
 from gridbridge.state import campaigns_shown
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -306,14 +307,14 @@ def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
     error: str,
 ) -> None:
     """As with CiGri's -d, on standard error; the exit status is the same one."""
-    read = campaign_sources.read
+    read = sources.read
 
     def reads(source: str, said: str, type_: str) -> Said:
         if "odd" in said:
             raise RuntimeError("odd")
         return read(source, said, type_)
 
-    monkeypatch.setattr(campaign_sources, "read", reads)
+    monkeypatch.setattr(sources, "read", reads)
     monkeypatch.setattr("sys.argv", ["gridsub", *options, "-j", text])
 
     with pytest.raises(SystemExit) as ended:

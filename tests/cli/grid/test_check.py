@@ -26,8 +26,10 @@ from gridbridge.model.campaigns.shown import (
 )
 from gridbridge.model.shown import ShownDrain
 from gridbridge.model.vocabulary import Vocabulary
-from gridbridge.services.tools import campaign_check, campaign_sources, campaigns
-from gridbridge.services.tools.campaign_sources import Wishes
+from gridbridge.services.tools import campaigns
+from gridbridge.services.tools.submission import admission, sources
+from gridbridge.services.tools.submission.preview import preview
+from gridbridge.services.tools.submission.sources import Wishes
 from gridbridge.state import campaigns_shown, drains
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -80,10 +82,10 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published)
     rules = (str(tmp_path / "rules"), os.getuid())
     config = str(tmp_path / "gridbridge.toml")
-    monkeypatch.setattr(campaign_check.admitted, "__defaults__", rules)
-    monkeypatch.setattr(campaign_check.require_admitted, "__defaults__", (*rules, config))
-    monkeypatch.setattr(campaign_check.check, "__defaults__", (published, config))
-    monkeypatch.setattr(campaign_sources.read, "__defaults__", (config,))
+    monkeypatch.setattr(admission.admitted, "__defaults__", rules)
+    monkeypatch.setattr(admission.require_admitted, "__defaults__", (*rules, config))
+    monkeypatch.setattr(preview, "__defaults__", (published, config))
+    monkeypatch.setattr(sources.read, "__defaults__", (config,))
     monkeypatch.setattr(campaigns.submit, "__defaults__", ("/nonexistent", published))
     return tmp_path
 
@@ -235,8 +237,8 @@ def test_clusters_are_named_as_the_site_names_them(site: Path, named: str) -> No
     unknown = "--clusters: no cluster .* here; the clusters are alpha, beta$"
 
     with pytest.raises(ConfigError, match=unknown):
-        campaign_sources.array("1", ("run",), Wishes(clusters=named), config)
-    said = campaign_sources.array("1", ("run",), Wishes(clusters="beta, alpha"), config)
+        sources.array("1", ("run",), Wishes(clusters=named), config)
+    said = sources.array("1", ("run",), Wishes(clusters="beta, alpha"), config)
     assert [*said.jdl.clusters] == ["beta", "alpha"]
 
 
@@ -246,8 +248,8 @@ def test_resources_are_asked_of_the_clusters_that_know_them(site: Path) -> None:
     path.write_text(f'{CONFIG}[cluster.gamma]\nkind = "oar"\n')
     wishes = Wishes(clusters="beta,gamma", resources=("h_vmem=2G",))
 
-    known = campaign_sources.array("1", ("run",), wishes, str(path))
-    unknown = campaign_sources.array("1", ("run",), wishes, str(site / "none.toml"))
+    known = sources.array("1", ("run",), wishes, str(path))
+    unknown = sources.array("1", ("run",), wishes, str(site / "none.toml"))
 
     found = [
         {name: at.properties for name, at in one.jdl.clusters.items()} for one in (known, unknown)

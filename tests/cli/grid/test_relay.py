@@ -20,7 +20,7 @@ from gridbridge.cli.grid.gridsub import main as gridsub
 from gridbridge.config.submission.jdl import Said
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.services.tools import campaign_sources
+from gridbridge.services.tools.submission import sources
 
 JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 SITE = '[site]\ncluster = "alpha"\n{}[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
@@ -71,7 +71,7 @@ def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path
     assert (done.return_value, host, options) == (3, "alpha-master", ["--ready", "--wait"])
     assert program == "/opt/gridbridge/bin/gridsub"
     jdl = Jdl(name="n", clusters={"beta": AtCluster(exec_file="x")})
-    assert campaign_sources.ready(data) == Said(jdl=jdl, parameters=("a 1", "b \u00e9"))
+    assert sources.ready(data) == Said(jdl=jdl, parameters=("a 1", "b \u00e9"))
 
 
 def test_what_is_added_goes_with_its_lines(asked: list[Any], tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_mistake_beside_failed_tasks_is_told_here(asked: list[Any], more: list
 def test_what_gridsub_does_not_send_is_told(data: bytes) -> None:
     """In a line."""
     with pytest.raises(ConfigError, match=r"^standard input: not what gridsub sends: "):
-        campaign_sources.ready(data)
+        sources.ready(data)
 
 
 def test_what_only_reads_goes_as_it_is(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,14 +32,15 @@ def events(grid: Grid, number: int, user: str = "bob") -> dict[str, dict[str, An
     return {one["code"]: one for one in json.loads(told)}
 
 
-@pytest.mark.long  # gamma has to have a slot for the last campaign, which a busy one may not
 def test_tasks_that_a_cluster_refuses_run_at_another(site: Grid, brought: Brought) -> None:
     """Everybody sees that, and gamma gets nothing more of it."""
     number = brought.numbers["refused"]
+    site.until(lambda: "RUNNER_SUBMIT_ERROR" in events(site, number), "a refusal", CAMPAIGN_S)
+    refused = events(site, number)["RUNNER_SUBMIT_ERROR"]
+    site.sh(HOST, "touch campaigns/refused", user="alice")
     found = until_state(site, number, TERMINATED)
 
-    assert (12, 0) == (found["ended"], found["failed"])
-    refused = events(site, number)["RUNNER_SUBMIT_ERROR"]
+    assert (4, 0) == (found["ended"], found["failed"])
     assert "gamma" == refused["cluster"]
     assert refused["why"]
 

@@ -27,11 +27,12 @@ SLOTS, USUAL_SLOTS = 4, 2  # of each host of beta's
 WAIT_S = 300
 FOLDER = "~/campaigns"
 BOTH: Mapping[str, Any] = {"beta": {}, "gamma": {}}
-# Beta alone could take them all before gamma has a free slot.
-REFUSED: Mapping[str, Any] = {"beta": {"max_jobs": 2}, "gamma": {"queue": "nosuch"}}
+REFUSED: Mapping[str, Any] = {"beta": {"max_jobs": 1}, "gamma": {"queue": "nosuch"}}
 BETA: Mapping[str, Any] = {"beta": {}}
 UNTIL = "until [ -e {} ]; do sleep 0.2; done"
-UNTIL_CHANGED, UNTIL_UNREADY = (f"sh -c '{UNTIL.format(name)}'" for name in ("changed", "unready"))
+UNTIL_CHANGED, UNTIL_UNREADY, UNTIL_REFUSED = (
+    f"sh -c '{UNTIL.format(name)}'" for name in ("changed", "unready", "refused")
+)
 PATIENT = "0:20"  # a walltime for what other tests are to let go
 # Each attempt leaves a line. A task asks to run again at once, one at the end; one is killed by
 # itself, and others fail, two of them with what would be an order to Grid Engine.
@@ -105,7 +106,7 @@ JDLS: Mapping[str, dict[str, Any]] = {
     "steps": jdl(STEP, ASKING, nb_jobs=12, **STEPS),
     "asking": jdl("true", NOSUCH, nb_jobs=4),
     "unready": jdl(UNTIL_UNREADY, UNREADY, nb_jobs=2, walltime=PATIENT),
-    "refused": jdl("sleep 1", REFUSED, nb_jobs=12),
+    "refused": jdl(UNTIL_REFUSED, REFUSED, nb_jobs=4, walltime=PATIENT),
     "overrun": jdl("sleep 900", nb_jobs=1, walltime="0:0:20"),
     "wide": jdl(WIDE, dict.fromkeys(BOTH, WIDE_AT), nb_jobs=2),
     "swallowed": jdl(SWALLOWED, SWALLOWING, nb_jobs=80),

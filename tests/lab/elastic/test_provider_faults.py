@@ -26,12 +26,12 @@ provider = "lab"
 """
 CALLS = """\
 import dataclasses, json, sys
-from gridbridge import config
+from gridbridge.config import policy_file
 from gridbridge.errors import GridbridgeError
 from gridbridge.providers.registry import provider_of
 
 settings, calls = sys.argv[1], json.loads(sys.argv[2])
-provider = provider_of(config.parse("FILE", settings.encode()), "small")
+provider = provider_of(policy_file.parse("FILE", settings.encode()), "small")
 for verb, *words in calls:
     try:
         if verb == "create":

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from gridbridge import config
+from gridbridge.config import policy_file
 from gridbridge.model.elastic.plan import Situation, Watched
 from gridbridge.model.elastic.saved import Documents, Kept
 from gridbridge.model.elastic.seeing import Ends, learnt
@@ -45,7 +45,7 @@ def look(folder: Path, there: ShownCluster | None, state: str = "") -> Situation
         files.replace(f"{folder}/{shown.CLUSTERS}/beta.json", shown.encode(there))
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta", state=state)
     seen = cell(instance(MASTER), queue)
-    policy = config.parse("FILE", SITE.encode())
+    policy = policy_file.parse("FILE", SITE.encode())
     with (
         patch.object(looking.cells, "printed", return_value=((), ())),
         patch.object(looking.cells, "situation", return_value=seen),
@@ -109,7 +109,7 @@ def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Pa
         patch.object(looking.cells, "situation", return_value=cell(queue)),
     ):
         looking.save(
-            config.parse("FILE", SITE.encode()), str(tmp_path / "saved"), NOON, str(tmp_path)
+            policy_file.parse("FILE", SITE.encode()), str(tmp_path / "saved"), NOON, str(tmp_path)
         )
     kept = saved.read(str(tmp_path / "saved"))[1]
 
@@ -124,6 +124,6 @@ def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> Non
         patch.object(looking.cells, "situation", return_value=cell(instance(MASTER))),
         patch.object(looking.remembering, "filled", lambda seen, _: replace(seen, watched=known)),
     ):
-        looking.save(config.parse("FILE", SITE.encode()), str(tmp_path), NOON)
+        looking.save(policy_file.parse("FILE", SITE.encode()), str(tmp_path), NOON)
 
     assert saved.read(str(tmp_path))[1].watched == known

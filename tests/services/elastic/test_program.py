@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from gridbridge import config
+from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.nodes import NodeState
@@ -75,7 +75,7 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wanted:
     works.chmod(0o755)
     secret.write_text("[default]\nkey = 1\n")
     secret.chmod(0o640)
-    policy = config.parse("FILE", SITE.format(works=works, secret=secret).encode())
+    policy = policy_file.parse("FILE", SITE.format(works=works, secret=secret).encode())
     seen = situation(instance(MASTER), instance("alpha-n1", (1,)), wait=[waiting(99, tasks=12)])
     monkeypatch.setattr(looking, "look", lambda *_: seen)
     return Wanted(policy=policy, rules=policy.balance, demand=policy.demand)
@@ -125,7 +125,7 @@ def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
     rests = Owned(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
     boots = Owned(name="alpha-n9", pool="rack", machine="alpha-n9", since=NOON, state=BOOTS)
     memory.nodes.replace((rests, boots))
-    policy = config.parse("FILE", text.encode())
+    policy = policy_file.parse("FILE", text.encode())
     round_ = Reported(replace(wanted, policy=policy), Clock(), memory)
     plan = round_.decide(round_.gather())
 
@@ -144,7 +144,7 @@ def test_no_pool_has_the_name_of_what_switches_hosts(
     """Its nodes would be taken for hosts that are not squeezed any more."""
     own = f'{RACK}[power.alpha-n1]\nprovider = "rack"\n[squeeze]\nenabled = {enabled}\n'
     text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + own
-    policy = config.parse("FILE", f'{text}[pool.rack]\nprovider = "works"\n'.encode())
+    policy = policy_file.parse("FILE", f'{text}[pool.rack]\nprovider = "works"\n'.encode())
 
     with pytest.raises(ConfigError, match=r"\[pool\.rack\] has the name of a provider of hosts"):
         program.require_fit(replace(wanted, policy=policy, rules=policy.balance))

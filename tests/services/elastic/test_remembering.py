@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge import config
+from gridbridge.config import policy_file
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Owned, PoolRecord
 from gridbridge.model.elastic.plan import Verdict, Watched
@@ -72,7 +72,7 @@ def test_nodes_that_boot_are_not_asked_for_again(path: str, tmp_path: Path) -> N
 
 
 def test_all_that_a_round_remembers_is_known(path: str) -> None:
-    policy = config.parse("FILE", SITE.encode())
+    policy = policy_file.parse("FILE", SITE.encode())
     keep(path)
 
     found = remembering.filled(SEEN, policy)
@@ -88,7 +88,7 @@ def test_nothing_that_waits_was_seen_in_the_future(path: str) -> None:
     before = NOON - timedelta(days=1)
     keep(path)
 
-    found = remembering.filled(replace(SEEN, now=before), config.parse("FILE", SITE.encode()))
+    found = remembering.filled(replace(SEEN, now=before), policy_file.parse("FILE", SITE.encode()))
 
     assert {5: replace(WATCHED, at=before, room_since=before)} == found.watched
 
@@ -121,14 +121,14 @@ def test_what_this_account_may_not_read_is_hidden(
     monkeypatch.setattr(remembering.os, "access", lambda *_: False)  # root may read everything
 
     assert remembering.is_hidden()
-    assert () == remembering.filled(SEEN, config.parse("FILE", SITE.encode())).nodes
+    assert () == remembering.filled(SEEN, policy_file.parse("FILE", SITE.encode())).nodes
 
 
 def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path) -> None:
     """Of nine hosts of the site's own eight rest: their daemons are silent, and that is right."""
     rack = "".join(f'[power.n{number}]\nprovider = "rack"\n' for number in range(1, 10))
     provider = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/bin/true"\n'
-    policy = config.parse("FILE", f"{SITE}{provider}{rack}".encode())
+    policy = policy_file.parse("FILE", f"{SITE}{provider}{rack}".encode())
     names = [f"n{number}" for number in range(1, 10)]
     keep(path)
     database = Database.open(f"sqlite:///{path}")
@@ -155,7 +155,7 @@ def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: st
     Memory(database).nodes.replace([ready])
     database.close()
 
-    (found,) = remembering.filled(SEEN, config.parse("FILE", SITE.encode())).nodes
+    (found,) = remembering.filled(SEEN, policy_file.parse("FILE", SITE.encode())).nodes
 
     assert found.idle_since == SEEN.now
 

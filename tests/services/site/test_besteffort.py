@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge import config
+from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.besteffort import BestEffortOrder
@@ -57,7 +57,7 @@ qmaster_port = 1
 execd_port = 2
 ssh = "delta-master"
 """
-    return config.parse("FILE", toml.encode())
+    return policy_file.parse("FILE", toml.encode())
 
 
 def order(cluster: str = "alpha", like: str | None = None) -> BestEffortOrder:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge import config
+from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.services.site import setup
@@ -53,7 +53,7 @@ pending_limit = 1
 slots = 1
 """
     )
-    return config.load(str(path))
+    return policy_file.load(str(path))
 
 
 def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Policy) -> None:
@@ -106,7 +106,7 @@ def test_nothing_is_set_up_to_a_cluster_that_does_not_answer(policy: Policy) -> 
 def test_no_queue_is_set_up_where_none_can_be(home: str) -> None:
     ports = "qmaster_port = 1\nexecd_port = 2\n"
     toml = f'[site]\ncluster = "alpha"\n{home}[cluster.beta]\n{ports}'
-    policy = config.parse("FILE", toml.encode())
+    policy = policy_file.parse("FILE", toml.encode())
 
     with pytest.raises(ConfigError, match="a transfer queue needs a Grid Engine home"):
         setup.transfer_steps(policy, QueueOrder(cluster="beta"))

@@ -17,8 +17,9 @@ from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.route import Login
-from gridbridge.services.tools import campaign_outputs, campaign_sources
+from gridbridge.services.tools import campaign_outputs
 from gridbridge.services.tools.campaign_outputs import ERR, OUT, Place, ends_of, fetch, places
+from gridbridge.services.tools.submission import sources
 from gridbridge.shell import rsync
 from gridbridge.state import campaign_files, campaigns_shown, tasks_shown
 from gridbridge.state.campaign_files import NotTheirs
@@ -285,7 +286,7 @@ def test_failed_tasks_are_brought_again_as_a_campaign(published: str, tmp_path: 
     jdl = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run", slots=2)})
     bring(tmp_path, 7, jdl, "a 1", "b 'it is'", "c")
 
-    said = campaign_sources.failed(7, "", str(tmp_path), published)
+    said = sources.failed(7, "", str(tmp_path), published)
 
     assert (said.jdl, said.parameters) == (jdl, ("b 'it is'",))
     assert json.loads(json.dumps(asdict(said.jdl)))
@@ -300,7 +301,7 @@ def test_failed_tasks_are_brought_as_the_type_that_is_asked_for(
     bring(tmp_path, 7, Jdl(name="sweep", type=before, clusters=clusters), "a", "b", "c")
 
     types = [
-        campaign_sources.failed(7, asked, str(tmp_path), published).jdl.type
+        sources.failed(7, asked, str(tmp_path), published).jdl.type
         for asked in ("test", "default", "")
     ]
 
@@ -315,7 +316,7 @@ def test_a_task_that_we_cancelled_is_not_brought_again(published: str, tmp_path:
     tasks_shown.put(7, 0, (unwanted, deleted), published)
 
     assert [one.word for one in (unwanted, deleted)] == ["cancelled", "cancelled"]
-    assert campaign_sources.failed(7, "", str(tmp_path), published).parameters == ("b",)
+    assert sources.failed(7, "", str(tmp_path), published).parameters == ("b",)
 
 
 @pytest.mark.parametrize(
@@ -333,7 +334,7 @@ def test_tasks_that_root_refused_to_send_have_failed(
     tasks_shown.put(7, 0, TASKS, folder)
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}), "a", "b", "c")
 
-    assert campaign_sources.failed(7, "", str(tmp_path), folder).parameters == again
+    assert sources.failed(7, "", str(tmp_path), folder).parameters == again
 
 
 def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
@@ -344,16 +345,16 @@ def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
     monkeypatch.setattr(campaign_files.os, "geteuid", lambda: 41000)
 
     with pytest.raises(NotTheirs, match="not yours to read"):
-        campaign_sources.failed(7, "", str(tmp_path), published)
+        sources.failed(7, "", str(tmp_path), published)
     with pytest.raises(NotTheirs, match="not yours to read"):
-        campaign_sources.more(7, None, "[]", str(tmp_path))
+        sources.more(7, None, "[]", str(tmp_path))
 
 
 def test_a_damaged_file_of_ones_own_is_told_as_that(published: str, tmp_path: Path) -> None:
     (tmp_path / "c.7").write_text("no JSON")
 
     with pytest.raises(NotTheirs, match="its file is damaged"):
-        campaign_sources.failed(7, "", str(tmp_path), published)
+        sources.failed(7, "", str(tmp_path), published)
 
 
 def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
@@ -372,10 +373,10 @@ def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
 def test_what_can_not_be_tried_again_is_refused(published: str, tmp_path: Path) -> None:
     """Another's, one that is not there, and one of which nothing failed."""
     with pytest.raises(NotTheirs):
-        campaign_sources.failed(7, "", str(tmp_path), published)
+        sources.failed(7, "", str(tmp_path), published)
     with pytest.raises(ConfigError, match="no campaign 8"):
-        campaign_sources.failed(8, "", str(tmp_path), published)
+        sources.failed(8, "", str(tmp_path), published)
     bring(tmp_path, 7, Jdl(name="n"), "a", "b")
     tasks_shown.put(7, 0, (ENDED, replace(ENDED, number=1)), published)
     with pytest.raises(ConfigError, match="no task of it has failed"):
-        campaign_sources.failed(7, "", str(tmp_path), published)
+        sources.failed(7, "", str(tmp_path), published)

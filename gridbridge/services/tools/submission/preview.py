@@ -1,25 +1,23 @@
-"""What would become of a campaign: which admission rules fire, and what would go where now."""
+"""What would become of a campaign: what would go where now."""
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from gridbridge.config import admission
 from gridbridge.config.submission.jdl import Said
-from gridbridge.decisions.campaigns import admission as rules
 from gridbridge.decisions.campaigns import cycle
 from gridbridge.decisions.transfer.requests.vocabulary import lacking
 from gridbridge.errors import ConfigError
 from gridbridge.model import vocabulary
-from gridbridge.model.campaigns.admission import Admitted, Candidate
+from gridbridge.model.campaigns.admission import Admitted
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.plan import Room, Seen
 from gridbridge.model.campaigns.reasons import ShownCycle
-from gridbridge.model.places import ADMISSION, CONFIG, PUBLISHED
+from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.shown import ShownCluster
 from gridbridge.services.tools import campaign_events, campaigns, configured
-from gridbridge.shell import host, trust
+from gridbridge.services.tools.submission import admission
 from gridbridge.state import campaigns_shown, drains, published, shown
 
 BESTEFFORT = "gb-be"  # how the names of best-effort queues begin
@@ -49,41 +47,13 @@ class Checked:
     before: int  # tasks of others that wait, and go first
 
 
-def admitted(said: Said, folder: str = ADMISSION, owner: int = trust.ROOT) -> Admitted:
-    """Apply the site's rules to a campaign of ours.
-
-    Raises Untrusted for rules that others than root could have written, and ConfigError.
-    """
-    return rules.admit(admission.load(folder, owner), _candidate(said))
-
-
-def require_admitted(
-    said: Said, folder: str = ADMISSION, owner: int = trust.ROOT, path: str = CONFIG
-) -> Said:
-    """Return a campaign of ours as the site's rules want it.
-
-    Raises ConfigError when they refuse it, or a cluster can't be asked for such hosts.
-    """
-    told = admitted(said, folder, owner)
-    if told.refusal:
-        raise ConfigError((told.refusal,))
-    _refuse_hosts(told.jdl, path)
-    return replace(said, jdl=told.jdl)
-
-
-def require_as_it_is(said: Said, folder: str = ADMISSION, owner: int = trust.ROOT) -> None:
-    """Let a campaign of ours be only as it was brought, with so many tasks; else ConfigError."""
-    if problem := rules.unsettled(admission.load(folder, owner), _candidate(said)):
-        raise ConfigError((problem,))
-
-
-def check(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CONFIG) -> Checked:
+def preview(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CONFIG) -> Checked:
     """Return what would become of an admitted campaign.
 
     Raises ConfigError for an unknown cluster, and one that can't be asked for such hosts.
     """
     _refuse_unknown(told.jdl, path)
-    _refuse_hosts(told.jdl, path)
+    admission.refuse_hosts(told.jdl, path)
     tasks = len(said.parameters)
     is_test = told.jdl.type is Type.TEST
     tasks = min(tasks, len(told.jdl.clusters)) if is_test else tasks
@@ -140,12 +110,6 @@ def _unknown(wish: AtCluster, cluster: str, folder: str) -> tuple[str, ...]:
     return lacking(known, pe=wish.environment, project=wish.project, queue=queue)
 
 
-def _candidate(said: Said) -> Candidate:
-    user = trust.name_of(os.getuid())
-    groups = frozenset(host.groups_of(user))
-    return Candidate(user=user, groups=groups, tasks=len(said.parameters), jdl=said.jdl)
-
-
 def _alone(jdl: Jdl, tasks: int, room: dict[str, Room]) -> Seen:
     """Return what a cycle would see if there were no other campaign."""
     one = Campaign(
@@ -185,14 +149,3 @@ def _refuse_unknown(jdl: Jdl, path: str) -> None:
     if unknown:
         known = ", ".join(sorted(policy.clusters))
         raise ConfigError((f"no cluster {', '.join(unknown)} here; the clusters are {known}",))
-
-
-def _refuse_hosts(jdl: Jdl, path: str) -> None:
-    asked = {name: one.properties for name, one in jdl.clusters.items() if one.properties}
-    if not asked:
-        return
-    from gridbridge.apply.campaigns import hosts  # batch systems are slow to load
-
-    policy, _ = configured.load(path)
-    if problems := tuple(hosts.refused(policy, asked)):
-        raise ConfigError(problems)

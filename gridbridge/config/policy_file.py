@@ -1,0 +1,124 @@
+"""Reads gridbridge.toml into a Policy, and writes a Policy as such a file.
+
+All that is wrong is told at once, a line each: `FILE: [section] key = value: what is wrong;
+what would be right`. The file is TOML 1.0; a capability's sections are in a module of its name.
+"""
+
+import os
+import stat
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gridbridge.config import moved
+from gridbridge.config.capabilities import CAPABILITIES, GROUPS
+from gridbridge.config.sections import misplaced
+from gridbridge.config.words import Table, key_name, table_of
+from gridbridge.errors import ConfigError
+from gridbridge.model.places import ELSEWHERE
+from gridbridge.model.policy import Policy
+from gridbridge.model.settings import Moved
+from gridbridge.shell import trust
+
+_TITLES = [group.title for group in GROUPS.values()]
+SECTIONS = f"the sections are {', '.join(_TITLES[:-1])} and {_TITLES[-1]}"
+AT_ONCE = os.O_NONBLOCK  # a FIFO would wait for its writer
+MAX_BYTES = 1 << 20  # a file of thousands of queues is shorter; longer ones would stop the service
+SAMPLE = "/opt/gridbridge/conf/gridbridge.toml"
+HEADER = """\
+# gridbridge.toml: every key with its meaning, what may stand there, and its default.
+# A key behind # has its default. See gridbridge.toml(5).
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """What a valid file says, and which of its keys have another place by now."""
+
+    policy: Policy
+    moved: tuple[Moved, ...]
+
+
+def load(path: str) -> Policy:
+    """Read the configuration; ConfigError tells everything that is wrong with it.
+
+    Untrusted is raised to root for a file that anybody else could have written.
+    """
+    return parse(path, read(path))
+
+
+def parse(path: str, raw: bytes) -> Policy:
+    """Read a configuration from the bytes of that file; ConfigError as `load`."""
+    return parsed(path, raw).policy
+
+
+def parsed(path: str, raw: bytes) -> Parsed:
+    """Read a configuration as `parse`, and say what stands in it under an older name."""
+    try:
+        said = tomllib.loads(raw.decode())
+    except ValueError as error:
+        raise ConfigError((f"{path}: {_place(error, raw)}; TOML 1.0 in UTF-8",)) from error
+    except RecursionError as error:
+        wrong = "its values are nested too deeply; a table of texts is all that a key has"
+        raise ConfigError((f"{path}: {wrong}",)) from error
+    sections = moved.settled(said)
+    found = (*_problems(sections), *moved.problems(said))
+    if found:
+        raise ConfigError(tuple(f"{path}: {problem}" for problem in found))
+    return Parsed(policy=_policy(sections), moved=moved.moved(said))
+
+
+def read(path: str) -> bytes:
+    """Return the file's bytes; ConfigError when it can't be trusted."""
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | AT_ONCE)) as file:
+            _refuse(path, file.fileno())
+            raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError as error:
+        remedy = f"{ELSEWHERE}; on a new one a copy of {SAMPLE} has to be there"
+        raise ConfigError((f"{path}: {error.strerror}; {remedy}",)) from error
+    except OSError as error:
+        remedy = f"a readable copy of {SAMPLE} has to be there"
+        raise ConfigError((f"{path}: {error.strerror}; {remedy}",)) from error
+    if len(raw) > MAX_BYTES:
+        raise ConfigError((f"{path}: too long; at most {MAX_BYTES} bytes are read",))
+    return raw
+
+
+def text(policy: Policy) -> str:
+    """Write a policy as its file: every key, those that have their default in a comment."""
+    written = (group.text(getattr(policy, group.field)) for group in GROUPS.values())
+    return "\n".join([HEADER, *(part for parts in written for part in parts)])
+
+
+def _refuse(path: str, opened: int) -> None:
+    """Refuse what is no file, and to root one that others could have written."""
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        raise ConfigError((f"{path}: not a file; a copy of {SAMPLE} has to be there",))
+    owner = trust.demanded()
+    if owner is not None:
+        trust.require(os.path.abspath(path), opened, owner)
+
+
+def _place(error: ValueError, raw: bytes) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"{error.reason} (at line {raw.count(bytes([10]), 0, error.start) + 1})"
+    return str(error).replace("at end of document", f"at line {len(raw.splitlines())}, the end")
+
+
+def _problems(sections: Table) -> Iterator[str]:
+    for name, group in GROUPS.items():
+        yield from group.problems(sections.get(name, {}))
+    yield from misplaced(sections, GROUPS.values())
+    for name in (name for name in sections if name not in GROUPS):
+        yield f"[{key_name(name)}]: unknown section; {SECTIONS}"
+    for capability in CAPABILITIES:
+        yield from capability.problems(sections)
+
+
+def _policy(sections: Table) -> Policy:
+    parts: dict[str, Any] = {
+        group.field: group.read(table_of(sections, name)) for name, group in GROUPS.items()
+    }
+    return Policy(**parts)

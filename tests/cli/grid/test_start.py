@@ -1,0 +1,38 @@
+"""Grid commands begin soon: what few of their calls need is loaded by these alone."""
+
+import subprocess
+import sys
+
+import pytest
+
+SLOW = {
+    "rich",
+    "matplotlib",
+    "sqlalchemy",
+    "lxml",
+    "paramiko",
+    "gridbridge.decisions.campaigns.cycle",
+}
+SELDOM_USED = {"tenacity", "gridbridge.config.policy_file"}
+LOADED = "import sys, gridbridge.cli.grid.{}; print(*sys.modules)"
+
+
+@pytest.mark.parametrize(
+    ("command", "slow"),
+    [
+        ("gridstat", SLOW | SELDOM_USED),
+        ("gridevents", SLOW | SELDOM_USED),
+        ("gridclusters", SLOW | SELDOM_USED),
+        ("gridfetch", SLOW | SELDOM_USED),
+        ("griddel", SLOW | SELDOM_USED),
+        ("gridnotify", SLOW | SELDOM_USED),
+        ("gridwait", SLOW),
+        ("gridsub", SLOW),
+    ],
+)
+def test_a_command_loads_nothing_slow_before_it_needs_it(command: str, slow: set[str]) -> None:
+    program = (sys.executable, "-c", LOADED.format(command))
+    loaded = subprocess.run(program, capture_output=True, check=True, text=True).stdout.split()
+
+    assert "click" in loaded
+    assert not slow & {*loaded}
