@@ -30,7 +30,7 @@ def cell_setup(cell: Cell, of_host: str) -> CellSetup:
         master=master(cell),
         complexes=qconf.complexes(show(cell, "-sc")),
         queues=queues(cell),
-        environments=_each(cell, "-spl", "-sp"),
+        environments=_environments(cell),
         scheduler=qconf.settings(show(cell, "-ssconf")),
         common=qconf.settings(show(cell, "-sconf")),
         host=_host_configuration(cell, of_host),
@@ -49,7 +49,7 @@ def far_setup(cell: Cell) -> CellSetup:
         master=master(cell),
         complexes={},
         queues={},
-        environments=_each(cell, "-spl", "-sp"),
+        environments=_environments(cell),
         scheduler={},
         common={},
         exec_hosts={},
@@ -67,7 +67,7 @@ def besteffort_cell(cell: Cell) -> BestEffortCell:
     return BestEffortCell(
         complexes=complexes,
         queues=queues(cell),
-        environments=_each(cell, "-spl", "-sp"),
+        environments=_environments(cell),
         quotas={name: show(cell, "-srqs", name).decode() for name in names(cell, "-srqsl")},
         slots=slots,
         taken=taken(cell, complexes.values()),
@@ -75,8 +75,8 @@ def besteffort_cell(cell: Cell) -> BestEffortCell:
 
 
 def queues(cell: Cell) -> Mapping[str, Settings]:
-    """Return every queue's configuration."""
-    return _each(cell, "-sql", "-sq")
+    """Return every queue's configuration, by its name."""
+    return {one["qname"]: one for one in queue_settings(cell)}
 
 
 def reruns(cell: Cell, others: Container[str]) -> Mapping[str, str]:
@@ -156,8 +156,9 @@ def master(cell: Cell) -> str:
         raise StateError(f"{path}: {error.strerror}; the cell's common/ has to be here") from error
 
 
-def _each(cell: Cell, listing: str, showing: str) -> Mapping[str, Settings]:
-    return {name: qconf.settings(show(cell, showing, name)) for name in names(cell, listing)}
+def _environments(cell: Cell) -> Mapping[str, Settings]:
+    """Return every parallel environment's configuration; qconf(1) shows one at a time."""
+    return {name: qconf.settings(show(cell, "-sp", name)) for name in names(cell, "-spl")}
 
 
 def _user_lists(cell: Cell) -> Mapping[str, tuple[str, ...]]:

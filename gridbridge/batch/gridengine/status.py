@@ -153,8 +153,11 @@ def show(cell: Cell, *what: str) -> bytes:
 
 
 def queue_settings(cell: Cell) -> tuple[Settings, ...]:
-    """Return every queue's configuration, by one call."""
-    shown = map(qconf.settings, show(cell, "-sq", "*").split(b"\n\n"))
+    """Return every queue's configuration, by one call; of a cell without queues by two."""
+    done = call(cell, qconf.show(cell, "-sq", "*"))
+    if done.status and not names(cell, "-sql"):
+        return ()
+    shown = map(qconf.settings, done.checked().stdout.split(b"\n\n"))
     return tuple(one for one in shown if "qname" in one)
 
 

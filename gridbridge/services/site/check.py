@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from gridbridge.apply.clusters import away, keep_connections
+from gridbridge.apply.clusters import keep_connections
 from gridbridge.apply.site import setup as changes
 from gridbridge.config import policy_file
 from gridbridge.decisions.site import check as decisions
@@ -39,8 +39,8 @@ from gridbridge.services.site.inspection import (
     rooms,
 )
 from gridbridge.services.site.logins import key_facts, rsync_facts, stage_facts
-from gridbridge.services.site.setup import observe
-from gridbridge.services.site.wanted_queue import QueueOrder, choose, makes_queues
+from gridbridge.services.site.setup import HomeSeen, observe, see_home
+from gridbridge.services.site.wanted_queue import QueueOrder, choose
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
@@ -116,7 +116,10 @@ def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
     yield transfer_host.state_finding(facts, policy.site)
     yield from room.findings(facts.room)
     with ThreadPoolExecutor(AT_ONCE) as threads:  # most of it is waiting for answers
-        situations = {queue: threads.submit(_situation, policy, queue) for queue in policy.queues}
+        home = threads.submit(see_home, policy, host.name())  # the first: situations wait for it
+        situations = {
+            queue: threads.submit(_situation, policy, queue, home) for queue in policy.queues
+        }
         keys, rsync = threads.submit(key_facts, policy), threads.submit(rsync_facts, policy)
         stages = threads.submit(stage_facts, policy)
         cells = _cells(policy, threads, clock)
@@ -128,7 +131,7 @@ def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
     yield from decisions.no_queue(policy)
     yield from dropped_clusters.findings(shown.read_transfers(PUBLISHED), policy.clusters)
     yield from decisions.running_findings(facts, policy)
-    queues = _home_queues(situations, policy, cells)
+    queues = _queues(home)
     yield from nameless.findings(queues, policy)
     yield from besteffort.check(policy, cells)
     yield from balancer.findings(policy, clock)
@@ -142,19 +145,12 @@ def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
         yield from _queue(queue, situation, facts.poller if has_values else None)
 
 
-def _home_queues(
-    situations: Mapping[str, Future[SetupSituation]],
-    policy: Policy,
-    cells: Mapping[str, CellFacts],
-) -> Mapping[str, Settings]:
+def _queues(home: Future[HomeSeen]) -> Mapping[str, Settings]:
     """Return the local cluster's queues; none while it is silent, or of a kind without them."""
-    seen = (each.result().home.queues for each in situations.values() if not each.exception())
-    if found := next(seen, None):
-        return found
-    if policy.why_no_queues or cells[policy.site.cluster].trouble:
+    try:
+        return home.result().setup.queues
+    except GridbridgeError:
         return {}
-    home = away(policy, policy.site.cluster)
-    return makes_queues(home).queues(home)
 
 
 def _tmpdirs(queues: Mapping[str, Settings], policy: Policy) -> Iterator[Finding]:
@@ -203,14 +199,14 @@ def _queue(
         )
 
 
-def _situation(policy: Policy, queue: str) -> SetupSituation:
+def _situation(policy: Policy, queue: str, home: Future[HomeSeen]) -> SetupSituation:
     """Look at both cells; the queue's own host is the one that counts, once it has one."""
     order = QueueOrder(cluster=policy.queues[queue].cluster, queue=queue)
     wanted = choose(policy, order)
-    situation = observe(policy, wanted)
+    situation = observe(policy, wanted, home.result())
     hosts = words(situation.home.queues.get(queue, {}).get("hostlist", ""))
     if len(hosts) == 1 and not hosts[0].startswith("@") and hosts[0] != wanted.host:
-        return observe(policy, replace(wanted, host=hosts[0]))
+        return observe(policy, replace(wanted, host=hosts[0]), see_home(policy, hosts[0]))
     return situation
 
 

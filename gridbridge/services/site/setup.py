@@ -1,6 +1,6 @@
 """gridbridge setup: looks at both cells and this host, and makes what a transfer queue lacks."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gridbridge.apply.clusters import away, keep_connections
@@ -181,20 +181,36 @@ def steps(policy: Policy, findings: Iterable[Finding]) -> tuple[Step, ...]:
     return tuple(made.values())
 
 
-def observe(
-    policy: Policy, wanted: Wanted, unheard: Callable[[str], None] | None = None
-) -> SetupSituation:
-    """Look at both cells; CommandFailed or StateError when one of them doesn't answer.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeSeen:
+    """What is set up in the local cluster for the transfer queues of a host."""
 
-    With `unheard` the remote one need not answer: `unheard` is called with the reason, and the cell
-    counts as empty.
+    setup: CellSetup
+    slots: Mapping[str, int]  # of each queue on the host
+
+
+def see_home(policy: Policy, of_host: str) -> HomeSeen:
+    """Look at the local cluster; CommandFailed or StateError when it doesn't answer."""
+    home = away(policy, policy.site.cluster)
+    makes = makes_queues(home)
+    return HomeSeen(setup=makes.home_setup(home, of_host), slots=makes.slots_on(home, of_host))
+
+
+def observe(
+    policy: Policy,
+    wanted: Wanted,
+    home: HomeSeen,
+    unheard: Callable[[str], None] | None = None,
+) -> SetupSituation:
+    """Look at the remote cell, too; CommandFailed or StateError when it doesn't answer.
+
+    With `unheard` it need not answer: `unheard` is called with the reason, and the cell counts as
+    empty.
     """
-    local = away(policy, wanted.home)
-    home = makes_queues(local).home_setup(local, wanted.host)
-    slots = dict(makes_queues(local).slots_on(local, wanted.host))
+    slots = dict(home.slots)
     slots |= {name: queue.slots for name, queue in policy.queues.items() if name in slots}
     try:
-        there = _away(policy, wanted, home)
+        there = _away(policy, wanted, home.setup)
     except GridbridgeError as error:
         if unheard is None:
             raise
@@ -202,7 +218,7 @@ def observe(
         there = CellSetup.bare("", {})
     return SetupSituation(
         wanted=wanted,
-        home=home,
+        home=home.setup,
         away=there,
         gids=host.gids(),
         execd=host.daemon("sge_execd") if wanted.host == host.name() else None,
@@ -221,7 +237,7 @@ def _own_situation(
 ) -> SetupSituation:
     """Look at both cells; refuse to change a queue that the site has made."""
     keep_connections(policy)
-    situation = observe(policy, wanted, unheard)
+    situation = observe(policy, wanted, see_home(policy, wanted.host), unheard)
     if wanted.queue not in policy.queues and is_foreign(situation):
         raise GridbridgeError(f"queue {wanted.queue} is no transfer queue; give another --queue")
     return situation

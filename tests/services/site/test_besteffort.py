@@ -17,8 +17,7 @@ QCONF = """#!/bin/sh
 cd "${0%/*}" || exit 1
 case "$*" in
 -sc) cat complexes ;;
--sql) ls queues ;;
--sq*) cat "queues/$2" ;;
+-sq*) for one in queues/*; do echo "qname ${one#*/}"; cat "$one"; echo; done ;;
 -spl) echo "no parallel environment defined" ;;
 -srqsl) echo "no resource quota set list defined" ;;
 *) exit 1 ;;

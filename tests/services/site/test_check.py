@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.config import policy_file
 from gridbridge.errors import CommandFailed, NotLetIn, NotReached
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.host import ConfigurationFacts, PollerFacts
 from gridbridge.model.site.setup import Finding, SetupSituation, State
 from gridbridge.services.site import check as service
 from gridbridge.services.site.check import _item
+from gridbridge.services.site.setup import HomeSeen
+from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 
 
@@ -76,3 +80,27 @@ def test_where_there_is_no_configuration_check_says_where_to_run_it(tmp_path: Pa
 
     assert "run this on the transfer host, where the service is" in item.found
     assert item.hint == ""
+
+
+def test_the_local_cluster_is_looked_at_once_for_all_queues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "gridbridge.toml"
+    queues = (f'[queue.q{n}]\ncluster = "b"\nslots = 2\npending_limit = 4\n' for n in range(9))
+    path.write_text(
+        f'[site]\ncluster = "a"\n[cluster.a]\nqmaster_port = 1\nexecd_port = 2\n'
+        f"[cluster.b]\nqmaster_port = 3\nexecd_port = 4\n{''.join(queues)}"
+    )
+    asked: list[str] = []
+
+    def see_home(_: Policy, of_host: str) -> HomeSeen:
+        asked.append(of_host)
+        raise CommandFailed(("qconf",), 1, b"", b"silent")
+
+    monkeypatch.setattr(service, "see_home", see_home)
+
+    found = [*service.findings(policy_file.load(str(path)), "", Clock())]
+
+    assert asked == [host.name()]
+    told = {each.item for each in found if "qconf: silent" in each.found}
+    assert told == {f"queue q{n}" for n in range(9)}

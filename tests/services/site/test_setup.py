@@ -14,8 +14,7 @@ QCONF = """#!/bin/sh
 [ "$SGE_QMASTER_PORT" = 1 ] || { echo "unable to send message to qmaster" >&2; exit 1; }
 case "$*" in
 -sc) echo "remote remote BOOL == YES NO FALSE 0";;
--sql) echo transfer-beta;;
--sq*) printf '%s\\n' 'complex_values remote=TRUE' 'load_thresholds NONE';;
+-sq*) printf '%s\\n' 'qname transfer-beta' 'complex_values remote=TRUE' 'load_thresholds NONE';;
 -spl) echo "no parallel environment defined";;
 -sel) echo "no execution host defined";;
 -so|-sm|-ss|-sh) echo "no such list defined";;

@@ -1,0 +1,52 @@
+"""All queues of a cell are asked for at once; a cell may have none."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine import objects
+from gridbridge.errors import CommandFailed
+from gridbridge.model.route import Cell
+
+QCONF = """#!/bin/sh
+cat "$0.$1" 2>/dev/null && exit
+case $1 in
+-sq) echo 'No cluster queue or queue instance matches the phrase "*"' >&2 ;;
+-sql) echo 'no cluster queue list defined' >&2 ;;
+esac
+exit 1
+"""
+
+
+@pytest.fixture
+def cell(tmp_path: Path) -> Cell:
+    """Return a cell whose qconf shows what lies beside it."""
+    (tmp_path / "qconf").write_text(QCONF)
+    (tmp_path / "qconf").chmod(0o755)
+    folder = str(tmp_path)
+    return Cell(
+        root=folder, cell="b", binaries=folder, qmaster_port="1", execd_port="2", timeout_s=10
+    )
+
+
+def test_each_queue_is_found_by_its_name(cell: Cell, tmp_path: Path) -> None:
+    shown = "qname a.q\nslots 1,[n1=2]\n\nqname b.q\nslots 3\n"
+    (tmp_path / "qconf.-sq").write_text(shown)
+
+    found = objects.queues(cell)
+
+    assert found == {
+        "a.q": {"qname": "a.q", "slots": "1,[n1=2]"},
+        "b.q": {"qname": "b.q", "slots": "3"},
+    }
+
+
+def test_a_cell_without_queues_has_none(cell: Cell) -> None:
+    assert objects.queues(cell) == {}
+
+
+def test_queues_that_are_there_and_not_shown_are_a_failure(cell: Cell, tmp_path: Path) -> None:
+    (tmp_path / "qconf.-sql").write_text("a.q\n")
+
+    with pytest.raises(CommandFailed, match="No cluster queue"):
+        objects.queues(cell)
