@@ -63,6 +63,7 @@ class Facts:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._upsert = database.upsert(FACTS)
 
     def all(self, prefix: str) -> Mapping[str, Mapping[str, object]]:
         """Return those whose keys begin so, by what follows."""
@@ -71,7 +72,7 @@ class Facts:
 
     def put(self, key: str, value: Mapping[str, object]) -> None:
         """Keep one."""
-        self._database.execute(self._database.upsert(FACTS), {"key": key, "value": value})
+        self._database.execute(self._upsert, {"key": key, "value": value})
 
     def drop(self, key: str) -> None:
         """Forget one."""
