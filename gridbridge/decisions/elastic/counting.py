@@ -28,6 +28,7 @@ def figures(seen: Situation, queue: str) -> Figures:
         running=sum(not one.state.is_coming for one in nodes),
         coming=sum(one.state.is_coming for one in nodes),
         failed=sum(one.is_left_over for one in nodes),
+        leaving=sum(one.state.is_leaving for one in nodes),
         jobs=sum(len(one.jobs) for one in waiting),
         wanted=sum(one.slots for one in waiting),
         free=sum(one.free for one in usable),

@@ -23,6 +23,7 @@ def figures(seen: Situation, queue: str) -> Figures:
     return Figures(
         nodes=len(nodes),
         running=sum(not one.state.is_coming for one in nodes),
+        leaving=sum(one.state.is_leaving for one in nodes),
         jobs=sum(len(one.jobs) for one in waiting),
         wanted=sum(one.slots for one in waiting),
         free=slots - used,

@@ -20,7 +20,7 @@ def removable(seen: Situation, rules: Balance, plan: Plan, *, is_faithful: bool)
     """
     if not is_stable(plan.figures, rules):
         return replace(plan, verdict=Verdict.NOT_STABLE)
-    spare = plan.figures.useful - rules.min_nodes
+    spare = plan.figures.staying - rules.min_nodes
     if spare <= 0:
         return replace(plan, verdict=Verdict.AT_MINIMUM)
     own, hosts = {one.name for one in seen.nodes}, _Hosts(seen)

@@ -19,7 +19,7 @@ SENTENCES = {
     Verdict.FITS: "{waiting} and {need}",
     Verdict.FITS_SOON: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}{coming}",
     Verdict.SEVERAL_SLOT_COUNTS: "hosts have several slot counts, with which StarCluster ends",
-    Verdict.AT_MINIMUM: "no job waits, {nodes} of at least {min_nodes} nodes",
+    Verdict.AT_MINIMUM: "no job waits, {staying} of at least {min_nodes} nodes{leaving}",
     Verdict.IDLE: "no job waits, {idle} past minute {kill_after} of the hour, {of_max}",
     Verdict.NONE_IDLE: "no job waits, and no node is to be removed",
     Verdict.UNREADY: "{unready} of {hosts} hosts are silent or in error, more than 45 % and than 3",
@@ -80,6 +80,8 @@ def _words(plan: Plan, rules: Balance, demand: Demand) -> dict[str, object]:
     jobs, idle = figures.jobs, len(plan.remove)
     return {
         "nodes": figures.nodes,
+        "staying": figures.nodes - figures.leaving,
+        "leaving": f", {figures.leaving} more go already" if figures.leaving else "",
         "queue": rules.queue,
         "kill_after": rules.kill_after_min,
         "unchanged_s": figures.unchanged_s or 0.0,

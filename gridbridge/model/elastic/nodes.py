@@ -25,6 +25,11 @@ class NodeState(Enum):
         return self in (NodeState.REQUESTED, NodeState.BOOTING, NodeState.JOINING)
 
     @property
+    def is_leaving(self) -> bool:
+        """Whether it takes no more jobs, and goes or rests when those that it has have ended."""
+        return self in (NodeState.DRAINING, NodeState.REMOVING)
+
+    @property
     def is_there(self) -> bool:
         """Whether it counts among a cluster's nodes."""
         return self not in (NodeState.STANDBY, NodeState.GONE, NodeState.FAILED)

@@ -171,11 +171,17 @@ class Figures:
     boot_s: float = 0.0
     price: float = 0.0  # of a new node, an hour
     failed: int = 0  # of the nodes: they are of no use, and their machines are still there
+    leaving: int = 0  # of the nodes
 
     @property
     def useful(self) -> int:
         """How many nodes there are for tasks, now or soon: the least is of those."""
         return self.nodes - self.failed
+
+    @property
+    def staying(self) -> int:
+        """How many of those do not leave already: of these the least has to be left."""
+        return self.useful - self.leaving
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

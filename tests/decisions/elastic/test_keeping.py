@@ -190,6 +190,19 @@ def test_a_schedule_holds_while_tasks_wait_that_would_have_the_idle_nodes() -> N
     assert {one.host for one in night.refused} == {"n1", "n2", "n5"}
 
 
+@pytest.mark.parametrize("state", ["draining", "removing"])
+def test_nodes_that_leave_already_are_none_of_those_that_stay(state: str) -> None:
+    """One that was drained by hand may have a task for hours."""
+    leaving = [node(name, state=state) for name in ("a", "b")]
+    seen = idle(*leaving, *TWO, node("n3"), wait=[waiting(9, tasks=12)])
+    quiet = replace(seen, cell=replace(seen.cell, waiting=()))
+
+    assert plan(quiet, schedule="0-24 3-9").remove == ("n1",)
+    assert plan(quiet, schedule="0-24 4-9").remove == ()
+    assert plan(seen, schedule="0-24 0-3").remove == ("n1",)
+    assert plan(seen, schedule="0-24 0-4").remove == ()
+
+
 def test_nothing_is_removed_soon_after_a_change() -> None:
     assert plan(idle(*TWO, last_change=ago(2))).remove == ()
     assert plan(idle(*TWO, last_change=ago(3))).remove == ("n1", "n2")

@@ -569,6 +569,22 @@ def test_what_nodes_go_on_to_cost_is_set_aside(least: int, month: float, add: in
     assert found.add == add
 
 
+def test_a_node_that_leaves_is_none_of_the_least_for_which_a_sum_is_set_aside() -> None:
+    """The least are the master and two nodes that cost till the month ends, not one of them."""
+    nodes = [node(one, 50, pool="paid") for one in ("n1", "n2")]
+    pools = {"paid": replace(PLAIN["plain"], price=1.0)}
+    hosts = full(MASTER, "n1", "n2")
+    seen = cell(*hosts, nodes=nodes, wait=[waiting(1, tasks=12)], spent=96.0)
+    leaving = replace(seen, nodes=(*nodes, node("n3", 50, state="draining")))
+    rules = Balance(min_nodes=3, max_nodes=9)
+
+    for one in (seen, leaving):
+        for month, add in ((1559.0, 0), (1563.0, 3)):
+            found = decide(one, rules, Demand(billing_s=3600, budget_month=month), pools)
+
+            assert found.add == add
+
+
 @pytest.mark.parametrize(("billing_s", "add"), [(1.0, 5), (3600.0, 5), (7200.0, 2), (86400.0, 0)])
 def test_a_month_has_to_have_a_unit_of_each_new_node_left(billing_s: float, add: int) -> None:
     seen = cell(*full(MASTER), wait=[waiting(1, tasks=99)], spent=95.0)

@@ -140,6 +140,16 @@ def test_no_more_hosts_rest_than_the_schedule_allows() -> None:
     assert found.off == ("n2",)
 
 
+def test_hosts_that_go_down_are_not_among_the_least() -> None:
+    seen = cell((), (), ())
+    down = replace(seen, nodes=(*seen.nodes, node("n9", state="draining")))
+    now = replace(NOTHING, most=20, least=3)
+
+    found = rest(down, replace(plan(seen), figures=now), RULES, Squeeze())
+
+    assert found.off == ("n2",)
+
+
 @pytest.mark.parametrize(
     ("restriction", "movable", "off"),
     [

@@ -226,6 +226,19 @@ def test_never_fewer_than_the_minimum_are_left() -> None:
     }
 
 
+def test_nodes_that_leave_already_are_not_among_those_that_are_left() -> None:
+    nodes = {"n1": node("n1"), "n2": node("n2", state="draining"), "n3": node("n3")}
+    rules = replace(RULES, min_nodes=3)
+    plan = decide(cluster(nodes), rules)
+
+    assert (plan.remove, plan.verdict) == ((), Verdict.AT_MINIMUM)
+    assert sentence(plan, rules) == (
+        "no job waits, 3 of at least 3 nodes, 1 more go already: nothing is done"
+    )
+    assert removed(cluster(nodes), min_nodes=2) == ("n1",)
+    assert decide(cluster(nodes), rules, is_faithful=True).remove == ()
+
+
 def test_the_master_and_hosts_that_are_not_ours_stay() -> None:
     seen = cluster({"n1": node("n1"), "n2": node("n2")})
     own = replace(seen, nodes=(node(MASTER), node("n1")))

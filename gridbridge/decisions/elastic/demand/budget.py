@@ -12,11 +12,9 @@ from gridbridge.decisions.elastic.counting import nodes_of
 from gridbridge.decisions.elastic.demand.hours import price_at
 from gridbridge.decisions.elastic.demand.keeping import idle_nodes, is_paid_for, paid_s
 from gridbridge.model.amounts import HOUR_S
-from gridbridge.model.elastic.nodes import Node, NodeState
+from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
-
-LEAVING = (NodeState.DRAINING, NodeState.REMOVING)
 
 
 def left(seen: Situation, demand: Demand) -> float | None:
@@ -34,7 +32,7 @@ def set_aside(
     """
     unit_s = _unit_s(rules, demand)
     costly = _costly(seen, pools)
-    free = len(nodes_of(seen)) - len(costly)
+    free = sum(not one.state.is_leaving for one in nodes_of(seen)) - len(costly)
     cost, staying = 0.0, max(0, least - free)
     for at, (node, price) in enumerate(costly):
         over_s = _month_left_s(seen.now) - paid_s(node, seen.now, demand)
@@ -75,7 +73,7 @@ def unpaid(
 
 def _costly(seen: Situation, pools: Mapping[str, Pool]) -> list[tuple[Node, float]]:
     """Return the nodes that go on to cost something, and how much an hour, the cheapest first."""
-    there = (one for one in seen.nodes if one.counts and one.state not in LEAVING)
+    there = (one for one in seen.nodes if one.counts and not one.state.is_leaving)
     priced = (
         (one, price_at(pools[one.pool], seen.local_now)) for one in there if one.pool in pools
     )

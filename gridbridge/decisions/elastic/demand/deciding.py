@@ -140,6 +140,7 @@ def _figures(scene: Scene, wanted: Sequence[Claim]) -> Figures:
         nodes=len(nodes),
         running=sum(not one.state.is_coming for one in nodes),
         failed=sum(one.is_left_over for one in nodes),
+        leaving=sum(one.state.is_leaving for one in nodes),
         jobs=sum(len(one.jobs) for one in wanted),
         wanted=sum(one.slots for one in wanted),
         free=sum(one.free for one in usable),

@@ -96,7 +96,7 @@ def shrunk(
         return plan
     by_host, nodes = _by_node(seen), {one.name: one for one in seen.nodes if one.state.is_there}
     needed = {name for room, names in packed for name in names if room.is_used}
-    spare = plan.figures.useful - least
+    spare = plan.figures.staying - least
     refused, idle = list[Refused](), list[str]()
     for node in (nodes[name] for name in dict.fromkeys(order) if name in nodes):
         cause = next(_hindrances(node, seen, demand, by_host.get(node.name), needed), None)
@@ -125,8 +125,9 @@ def _above(
 
     So a schedule holds while tasks wait. Those whose unit is paid for go late in it.
     """
-    most = plan.figures.nodes if plan.figures.most is None else plan.figures.most
-    over = min(plan.figures.nodes - most, spare) - len(idle)
+    staying = plan.figures.nodes - plan.figures.leaving
+    most = staying if plan.figures.most is None else plan.figures.most
+    over = min(staying - most, spare) - len(idle)
     if over <= 0:
         return ()
     free = {one.name for one in idle_nodes(seen) if not is_paid_for(one, seen, demand)}

@@ -17,10 +17,9 @@ from gridbridge.decisions.elastic.demand.rooms import (
 )
 from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape
 from gridbridge.model.elastic.layout import Layout
-from gridbridge.model.elastic.nodes import Node, Nodes, NodeState, is_same_host, short_name
+from gridbridge.model.elastic.nodes import Node, Nodes, is_same_host, short_name
 from gridbridge.model.elastic.plan import Situation
 
-LEAVING = (NodeState.DRAINING, NodeState.REMOVING)
 AT, ASKED = "@", f"{HOSTNAME}="
 SHORT = "h"  # of hostname (complex(5))
 
@@ -82,7 +81,7 @@ def standing(
     found = list[tuple[int, Block]]()
     for name, instances in instances_of(seen).items():
         node = own.of_host(name)
-        if node is not None and (node.state in LEAVING or node.state.is_coming):
+        if node is not None and (node.state.is_leaving or node.state.is_coming):
             continue
         room = _room(hosts.get(name, Host(name=name)), instances, ground, patterns)
         if room.parts:

@@ -189,7 +189,7 @@ def _rested(
 ) -> Rest:
     """Put hosts to rest, those with the fewest tasks first, as long as the target remains."""
     least = rules.min_nodes if plan.figures.least is None else plan.figures.least
-    spare = sum(not one.is_left_over for one in nodes_of(seen)) - least
+    spare = sum(not (one.is_left_over or one.state.is_leaving) for one in nodes_of(seen)) - least
     ground, wide = ground_of(seen, rules.queue), widest(seen.cell, ())
     off, moved, bound = list[str](), tuple[Moved, ...](), list[str]()
     reserve = Reserve(squeeze, hosts)
