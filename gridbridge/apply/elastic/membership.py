@@ -7,6 +7,7 @@ any place. Names come first: a qmaster that could not find a host does not look 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Lock
 from typing import cast
 
 from gridbridge.apply.clusters import away
@@ -35,6 +36,7 @@ class GridEngineMembership:
     preparing: Preparing
     root: Callable[..., None] = field(default=as_root)
     clock: Clock = field(default_factory=Clock)
+    turn: Lock = field(default_factory=Lock)  # hosts that join side by side get a place each
 
     def join(self, node: Joining) -> JoinStep:
         """Do what is missing of a machine's joining; return how far it is.
@@ -59,7 +61,8 @@ class GridEngineMembership:
         for queue in node.queues or usual:
             hosts.set_slots(self.cell, node.name, queue, node.slots)
             if node.is_filled_last:
-                hosts.queue_up(self.cell, node.name, queue)
+                with self.turn:
+                    hosts.queue_up(self.cell, node.name, queue)
         self.open(node.name)
         return JoinStep.JOINED
 

@@ -1,6 +1,9 @@
 """What a cell is asked to do with a host that joins, and with one that is gone."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 
 import pytest
 
@@ -91,6 +94,32 @@ def test_a_host_that_is_filled_last_has_its_place_before_it_is_opened(
     site(hosts, monkeypatch).join(node)
 
     assert hosts.done == ["all.q@n1 4", "all.q@n1 after the others", "open n1"]
+
+
+def test_hosts_that_join_side_by_side_get_their_places_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second one has to see the number that the first one has got."""
+    hosts = Hosts(Instance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    meet = Barrier(2)
+
+    def queue_up(_: object, host: str, queue: str) -> None:
+        with suppress(BrokenBarrierError):
+            meet.wait(0.2)
+            hosts.done.append(f"{queue}@{host} with another")
+
+    monkeypatch.setattr(hosts, "queue_up", queue_up)
+    monkeypatch.setattr(hosts, "admitted", lambda *_: ("n1", "n2"))
+    cell = site(hosts, monkeypatch)
+    nodes = [
+        Joining(name=name, address="10.0.0.9", slots=4, is_filled_last=True)
+        for name in ("n1", "n2")
+    ]
+    with ThreadPoolExecutor(2) as threads:
+        done = list(threads.map(cell.join, nodes))
+
+    assert done == [JoinStep.JOINED] * 2
+    assert not [one for one in hosts.done if "another" in one]
 
 
 def test_a_new_host_in_no_queue_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
