@@ -9,6 +9,7 @@ waiting, for a cluster gets one task of them, ever. Ages are differences of awar
 no end.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -56,12 +57,13 @@ def plan(seen: Listed) -> Wiping:
 
 def _together(*wipes: Wipe) -> tuple[Wipe, ...]:
     """Wipe tasks of one array for one reason by one call: some clusters list each for itself."""
-    found: dict[tuple[int, int, WipedFor], Wipe] = {}
+    found = defaultdict[tuple[int, int, WipedFor], list[Wipe]](list)
     for one in wipes:
-        key = one.campaign, one.array, one.wiped_for
-        places = found[key].places if key in found else ()
-        found[key] = replace(one, places=(*places, *one.places))
-    return tuple(found.values())
+        found[one.campaign, one.array, one.wiped_for].append(one)
+    return tuple(
+        replace(some[-1], places=tuple(place for one in some for place in one.places))
+        for some in found.values()
+    )
 
 
 def sentences(plan: Wiping) -> list[str]:
