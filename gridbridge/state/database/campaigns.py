@@ -252,9 +252,13 @@ class Campaigns:
         """Forget the requests that were done long ago."""
         self._database.execute(delete(DONE).where(DONE.c.done_at < before))
 
-    def unnoted(self, most: int) -> tuple[int, ...]:
-        """Return some campaigns that have ended, whose ends root's ledger may not know."""
-        return tuple(row["number"] for row in self._database.rows(queries.UNNOTED.limit(most)))
+    def unnoted(self, after: int, most: int) -> tuple[int, ...]:
+        """Return some campaigns that have ended, whose ends root's ledger may not know.
+
+        They come in the order of their numbers, behind the one that is given.
+        """
+        some = queries.UNNOTED.where(CAMPAIGNS.c.number > after).limit(most)
+        return tuple(row["number"] for row in self._database.rows(some))
 
     def end_is_noted(self, campaign: int, *, is_noted: bool = True) -> None:
         """Note whether root's ledger knows a campaign's end."""

@@ -362,7 +362,7 @@ def test_root_is_asked_to_let_a_campaign_go_on_that_has_ended(site: Site) -> Non
     assert site.taken_up == []
     assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
     assert site.taken_up == [(1, "t")]
-    assert site.campaigns.unnoted(9) == (1,)
+    assert site.campaigns.unnoted(0, 9) == (1,)
 
 
 def test_nothing_is_tried_again_where_root_does_not_let_it(

@@ -98,6 +98,16 @@ def test_a_file_that_can_not_be_read_keeps_no_other_end_from_being_told(site: Si
     assert (len(site.tell()), len(site.tell())) == (3, 3)
 
 
+def test_many_files_that_can_not_be_read_keep_no_other_end_from_being_told(site: Site) -> None:
+    """The next cycle begins where this one ended, and then anew."""
+    for _ in range(AT_ONCE + 1):
+        site.add(CampaignState.TERMINATED)
+    site.grid.failing["end"] = NotRead("c.1: input/output error")
+    site.tell()
+
+    assert [site.tell(), site.tell()[0]] == [[f"end {AT_ONCE + 1}"], "end 1"]
+
+
 def test_a_cycle_tells_of_some(site: Site) -> None:
     for _ in range(AT_ONCE + 2):
         site.add(CampaignState.TERMINATED)

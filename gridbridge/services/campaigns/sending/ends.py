@@ -17,13 +17,15 @@ class Ends:
     def __init__(self, campaigns: Campaigns, acts: ArrayCommands) -> None:
         self._campaigns = campaigns
         self._acts = acts
+        self._last = 0  # campaign that was told of; the next cycle goes on behind it
 
     def tell(self) -> None:
         """Tell it of some; of the others, and after a failure of all, in the next cycle.
 
         One whose file can't be read now keeps no other from being told of.
         """
-        for campaign in self._campaigns.unnoted(AT_ONCE):
+        some = self._campaigns.unnoted(self._last, AT_ONCE)
+        for campaign in some:
             try:
                 self._acts.end(campaign)
             except LedgerLost:
@@ -34,3 +36,4 @@ class Ends:
                     continue
                 return
             self._campaigns.end_is_noted(campaign)
+        self._last = some[-1] if len(some) == AT_ONCE else 0
