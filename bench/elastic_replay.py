@@ -66,7 +66,7 @@ def week(seed: str, load: float, days: float) -> tuple[Ran, ...]:
 
 def swept(tasks: tuple[Ran, ...], always_on: Outcome) -> tuple[Outcome, ...]:
     """Replay a week by each setting of squeeze that `gridbridge simulate --sweep` tries."""
-    ways = comparing.swept(way_of(ReplayRules.SQUEEZE, TERMS, Demand()), TERMS)
+    ways = comparing.swept(way_of(ReplayRules.SQUEEZE, TERMS, Demand()))
     return (*comparing.compare(tasks, TERMS, ways), always_on)
 
 

@@ -27,6 +27,7 @@ from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.names import is_of_campaign
 from gridbridge.model.elastic.cell import Begun, CellSeen, Host, Instance, Shape, Waiting
 from gridbridge.model.elastic.layout import Layout, Relation
+from gridbridge.model.elastic.nodes import short_name
 from gridbridge.model.elastic.saved import Documents
 from gridbridge.model.route import Cell
 
@@ -84,7 +85,7 @@ def read_cell(
 def _have_queues(hosts: Iterable[Host], laid_out: Layout) -> bool:
     """Say whether a queue is configured on one of the hosts; names may lack their domain."""
     placed = laid_out.placed
-    return any(one.name.partition(".")[0] in placed for one in hosts)
+    return any(short_name(one.name) in placed for one in hosts)
 
 
 class _Group:

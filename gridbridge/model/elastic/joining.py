@@ -8,10 +8,7 @@ class JoinStep(StrEnum):
     """The last step of joining that is done."""
 
     NONE = "nothing"
-    NAMED = "named"  # its name leads to its address, on both sides
-    PREPARED = "prepared"  # people, folders and the execution daemon's package are there
     ADMITTED = "admitted"  # the cell knows the host, its resources and host groups; closed
-    STARTED = "started"  # its execution daemon has reported
     JOINED = "joined"  # its queues are open
     LEFT = "left"  # all of it was taken back
 

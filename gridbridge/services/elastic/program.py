@@ -86,7 +86,7 @@ def require_fit(wanted: Wanted) -> None:
     if not policy.powered and not any(pool.provider for pool in policy.pools.values()):
         words = "no [pool.NAME] has a provider, and there is no [power.HOST]: nobody makes nodes"
         raise ConfigError((f"{CONFIG}: {words}",))
-    if both := sorted(policy.pools.keys() & _racks(policy)):
+    if both := sorted(policy.pools.keys() & _supplies(policy)):
         words = f"[pool.{both[0]}] has the name of a provider of hosts; give it another"
         raise ConfigError((f"{CONFIG}: {words}",))
 
@@ -96,8 +96,8 @@ def _has_fixed_nodes(policy: Policy) -> bool:
     return own in policy.clusters and adapter_of(away(policy, own)).has_fixed_nodes
 
 
-def _racks(policy: Policy) -> frozenset[str]:
-    """Return the providers that switch hosts on and off, those of which no host is left, too."""
+def _supplies(policy: Policy) -> frozenset[str]:
+    """Return all power supplies, also those of which no host is left."""
     sections = policy.providers.items()
     return frozenset(name for name, one in sections if one.kind is ProviderKind.POWER)
 
@@ -228,7 +228,7 @@ class Reported(Balancer):
             kills_master=wanted.kills_master,
             squeeze=policy.squeeze if policy.squeeze.enabled else None,
             switched=own,
-            released=_racks(policy) - own,
+            released=_supplies(policy) - own,
         )
         super().__init__(
             site,

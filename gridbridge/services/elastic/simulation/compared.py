@@ -68,7 +68,7 @@ def compared(
         )
     ways = [way_of(rules, terms, demand) for rules in policies]
     if is_swept:
-        ways = [one for way in ways for one in comparing.swept(way, terms)]
+        ways = [one for way in ways for one in comparing.swept(way)]
     outcomes = comparing.compare(fit.tasks, terms, ways)
     best = comparing.frontier(outcomes) if is_swept else ()
     return Compared(name=name, workload=fit, outcomes=outcomes, frontier=best)

@@ -17,7 +17,7 @@ def compare(tasks: Sequence[Ran], terms: Terms, ways: Iterable[Way]) -> tuple[Ou
     return tuple(Replay(tasks, terms, way).run() for way in ways)
 
 
-def swept(way: Way, terms: Terms) -> Iterator[Way]:
+def swept(way: Way) -> Iterator[Way]:
     """Give a way with other settings: those that trade waits for cost."""
     if way.rules is ReplayRules.DEMAND:
         yield from _of_demand(way)

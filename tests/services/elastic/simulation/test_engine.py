@@ -212,7 +212,7 @@ def test_a_round_that_is_left_out_would_have_done_nothing(
 def test_the_frontier_has_what_none_beats() -> None:
     terms = Terms(max_nodes=4)
     tasks = make(Asked(seed="ash", days=0.5, load=0.5, slots=32)).tasks
-    ways = list(swept(way_of(ReplayRules.SQUEEZE, terms, Demand()), terms))
+    ways = list(swept(way_of(ReplayRules.SQUEEZE, terms, Demand())))
     found = [Replay(tasks, terms, way).run() for way in ways]
     best = frontier(found)
 
