@@ -1,4 +1,4 @@
-"""gridbridge drain and undrain: whether more jobs may go to a remote cluster."""
+"""gridbridge drain and undrain: whether more jobs and tasks may go to a cluster."""
 
 from datetime import UTC, datetime
 
