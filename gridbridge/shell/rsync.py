@@ -161,7 +161,7 @@ def _run(
         return is_unwanted()
 
     try:
-        pid = runner.spawn(argv, ssh.ENVIRONMENT, [ends[0], said, ends[2]])
+        pid = runner.spawn(argv, BARE, [ends[0], said, ends[2]])
         status = _wait(pid, looks)
         return status, os.pread(ends[2], MAX_BYTES, 0).decode("utf-8", "replace")
     except OSError as error:

@@ -11,10 +11,10 @@ import termios
 import time
 
 from gridbridge.errors import CommandFailed
-from gridbridge.model.route import Login
+from gridbridge.model.route import BARE, Login
 from gridbridge.shell import runner
 from gridbridge.shell.runner import Completed
-from gridbridge.shell.ssh import ENVIRONMENT, FAILED, Client, client, is_whole
+from gridbridge.shell.ssh import FAILED, Client, client, is_whole
 
 NUMBER_BYTES = 4  # of the int that FIONREAD gives (ioctl_tty(2))
 
@@ -30,7 +30,7 @@ class Line:
         self.theirs, self.to_it = os.pipe()  # its end stays ours as well: it tells what is unread
         os.set_blocking(self.to_it, False)
         try:
-            self.pid = runner.spawn(argv, ENVIRONMENT, [self.theirs, *others])
+            self.pid = runner.spawn(argv, BARE, [self.theirs, *others])
         except OSError as error:
             self._close()
             raise CommandFailed(argv, 127, b"", str(error).encode()) from error

@@ -11,7 +11,7 @@ import os
 import pwd
 
 from gridbridge.errors import CommandFailed, NotAdmitted, NotLetIn, NotReached
-from gridbridge.model.route import Login
+from gridbridge.model.route import BARE, Login
 from gridbridge.shell import files, runner
 from gridbridge.shell.runner import Completed, quote
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 FAILED = 255  # ssh(1): an error of its own
 CLIENT = "/usr/bin/ssh"
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # no SSH_AUTH_SOCK
 CONNECT_S = 10  # the longest for a connection; a command's own limit holds too
 ALIVE_S = 5  # after two such silences a connection is lost
 OPTIONS = {  # ssh_config(5); these go before what the person's and the site's files say
@@ -190,7 +189,7 @@ def _call(login: Login, timeout_s: float, source: int) -> Completed:
     """Call the client; one that has to be killed for its time said nothing."""
     argv = client(login)
     try:
-        return runner.run_on(argv, ENVIRONMENT, timeout_s, source)
+        return runner.run_on(argv, BARE, timeout_s, source)
     except CommandFailed as error:
         if error.status is not None:
             raise

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridbridge.errors import CommandFailed, NotReached
-from gridbridge.model.route import Login
+from gridbridge.model.route import BARE, Login
 from gridbridge.shell import ssh
 from gridbridge.shell.connection import login
 from gridbridge.shell.connection.connections import Connections
@@ -180,7 +180,7 @@ def test_no_agent_and_no_question_is_ever_used() -> None:
     ask = subprocess.run((program, "-G", *rest), env={}, capture_output=True, text=True, check=True)
     said = dict(line.split(" ", 1) for line in ask.stdout.splitlines() if " " in line)
 
-    assert "SSH_AUTH_SOCK" not in ssh.ENVIRONMENT
+    assert "SSH_AUTH_SOCK" not in BARE
     assert {
         "identityagent": "none",
         "forwardagent": "no",

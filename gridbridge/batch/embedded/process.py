@@ -4,11 +4,11 @@ import os
 import sys
 
 from gridbridge.errors import StateError
+from gridbridge.model.route import BARE
 
 ENDED = (b"Z", b"X")  # states of a process that runs no more
 START_TIME = 19  # of the fields after the name, in ticks since boot (proc(5), stat)
 PROGRAM = ("-I", "-m", "gridbridge.batch.embedded")
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 
 
 def place() -> str:
@@ -54,6 +54,6 @@ def detach(folder: str, verb: str) -> None:
             (os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate((null, log, log))
         ]
         argv = (sys.executable, *PROGRAM, folder, verb)
-        os.posix_spawn(argv[0], argv, ENVIRONMENT, file_actions=streams, setsid=True)
+        os.posix_spawn(argv[0], argv, BARE, file_actions=streams, setsid=True)
     finally:
         os._exit(0)

@@ -16,6 +16,7 @@ from gridbridge.batch.gridengine.parse import (
     BATCH,
     FIXED,
     QUEUE,
+    TRUE,
     moment,
     parse_begun,
     parse_caps,
@@ -26,6 +27,8 @@ from gridbridge.batch.gridengine.parse import (
 from gridbridge.batch.gridengine.request import read_request
 from gridbridge.batch.gridengine.status import names
 from gridbridge.batch.gridengine.submit import call
+from gridbridge.errors import ParseError
+from gridbridge.model import amounts
 from gridbridge.model.campaigns.making_way.cell import Amounts, Asked, CrowdedCell, Holder, Place
 from gridbridge.model.ids import read_tasks
 from gridbridge.model.places import BEST_EFFORT
@@ -42,11 +45,6 @@ MOST_SHAPES = 100  # of what jobs ask for; of each the first that waits is looke
 OF_QUEUE = "qc"
 PER_JOB = "JOB"  # consumed once, however many slots (complex(5))
 WILD = frozenset("*?[")  # sge_types(1), wc_pe_name
-TRUE = ("1", "1.000000", "TRUE", "true")
-UNITS = {"k": 1000.0, "K": 1024.0, "m": 1e6, "M": 1024.0**2, "g": 1e9, "G": 1024.0**3}
-UNITS |= {"t": 1e12, "T": 1024.0**4}
-ANY = 1e18  # stands for INFINITY
-SECONDS = (1, 60, 3600, 86400)  # of the parts of a time, the last part first
 
 
 def crowded(cell: Cell) -> CrowdedCell:
@@ -125,17 +123,17 @@ class Table:
 
 
 def read_amount(text: str) -> float | None:
-    """Read a number, an amount such as 3.5G, or a time; None for anything else."""
+    """Read a number, an amount such as 3.5G, or a time; None for anything else.
+
+    What is left of a consumable is negative where more is taken than there is.
+    """
+    if text.upper() == "INFINITY":
+        return amounts.MOST
     try:
-        if ":" in text:
-            parts = reversed(text.split(":"))
-            return float(sum(int(part or 0) * s for part, s in zip(parts, SECONDS, strict=False)))
-        if text.upper() == "INFINITY":
-            return ANY
-        unit = UNITS.get(text[-1:])
-        return float(text[:-1]) * unit if unit else float(text)
-    except ValueError:
+        number = amounts.read(text.removeprefix("-"))
+    except ParseError:
         return None
+    return -number if text.startswith("-") else number
 
 
 class _Crowd:

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from gridbridge.cli import output
+from gridbridge.cli.grid.listing import MOMENT
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.events import BARRING, HEALING, Code, Event, Kind
 from gridbridge.services.tools import campaign_events
 from gridbridge.state.shown import plain
 
 HEAD = ("Event", "S", "Class", "Code", "Campaign", "Cluster", "Since", "What")
-MOMENT = "%Y-%m-%d %H-%M-%S"  # as in gridstat
 
 
 def show(

@@ -7,7 +7,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.grid import relay
-from gridbridge.cli.grid.events import MOMENT
+from gridbridge.cli.grid.listing import MOMENT
 from gridbridge.cli.options import FOLDER
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.shown import ShownGridCluster

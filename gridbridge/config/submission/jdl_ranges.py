@@ -18,11 +18,11 @@ from gridbridge.config.submission.jdl_values import (
     WORD,
     YEAR_S,
 )
+from gridbridge.config.submission.jdl_words import STEPS
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.rebalance.datasets import DATASET_NAME
 from gridbridge.model.report import count
 
-STEPS = ("prologue", "epilogue")
 # Of what is asked for at a cluster: what a file without has another meaning for root, or none.
 NEEDED = ("exec_file", "slots", "walltime_s", "is_besteffort")
 

@@ -6,7 +6,7 @@ from gridbridge.config.submission.jdl_values import BEST_EFFORT
 from gridbridge.model.campaigns.hosts.properties import ALL, RELATIONS, Pair, either, wanted
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 
-TIMES = ("prologue", "epilogue")  # each with a walltime of its own
+STEPS = ("prologue", "epilogue")  # each with a walltime of its own
 
 
 def as_jdl(jdl: Jdl, parameters: Iterable[str]) -> dict[str, object]:
@@ -41,7 +41,7 @@ def _said(one: AtCluster) -> Iterator[tuple[str, object]]:
         "max_jobs": one.max_jobs,
     }
     yield from ((key, value) for key, value in texts.items() if value)
-    for key in TIMES:
+    for key in STEPS:
         if lines := getattr(one, key):
             yield key, lines.split("\n")
             yield f"{key}_walltime", _clock(getattr(one, f"{key}_walltime_s"))

@@ -46,7 +46,8 @@ class Code(StrEnum):
 
 ROOTS = (Code.OWNER_UNKNOWN, Code.NO_LEDGER)  # root acts as nobody; of deletions, too
 PAUSING = (Code.SUBMIT_JOB, Code.NO_FILE, *ROOTS)
-HEALING = (*PAUSING, Code.RUNNER_SUBMIT_ERROR, Code.SETUP_ERROR)
+OF_SUBMISSION = (*PAUSING, Code.RUNNER_SUBMIT_ERROR)  # over once an array was taken
+HEALING = (*OF_SUBMISSION, Code.SETUP_ERROR)
 BARRING = (*HEALING, Code.BLACKLIST, Code.SINK)  # they close a cluster to a campaign
 
 

@@ -2,11 +2,10 @@
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 
 from gridbridge.model.rebalance.kept import Carried
-
-NEVER = datetime.min.replace(tzinfo=UTC)
+from gridbridge.model.rebalance.moments import NEVER
 
 
 class Turns:

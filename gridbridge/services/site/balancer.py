@@ -19,6 +19,7 @@ from gridbridge.model.places import (
     BALANCE_UNIT,
 )
 from gridbridge.model.policy import Policy
+from gridbridge.model.route import BARE
 from gridbridge.model.site.balancer import BalancerFacts, CellRights, LastRound
 from gridbridge.model.site.setup import Finding, State
 from gridbridge.services.site.setup import Step, named_steps, possible, steps
@@ -29,7 +30,6 @@ from gridbridge.shell.runner import run
 from gridbridge.state.elastic import balance_shown
 
 SUDO_S = 10.0
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 LEAVING = (NodeState.REMOVING.value, NodeState.GONE.value)
 TRIED = ("unname", "gridbridge-check")  # of gridbridge-as-root: nothing is run, sudo is only asked
 
@@ -127,7 +127,7 @@ def _may_be_root(account: str) -> bool | None:
         return None
     try:
         asked = ("/usr/bin/sudo", "-n", "-l", "-U", account, AS_ROOT, *TRIED)
-        return run(asked, ENVIRONMENT, SUDO_S).status == 0
+        return run(asked, BARE, SUDO_S).status == 0
     except CommandFailed:
         return None
 

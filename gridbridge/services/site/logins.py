@@ -10,7 +10,7 @@ from gridbridge.apply.clusters import away
 from gridbridge.errors import CommandFailed, GridbridgeError, Unsafe
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import login
+from gridbridge.model.route import BARE, login
 from gridbridge.model.site.host import KeyFacts, StageFacts
 from gridbridge.model.users import Users
 from gridbridge.shell import folder, host, ssh
@@ -34,7 +34,7 @@ def key_facts(policy: Policy) -> tuple[KeyFacts, ...]:
 
 def rsync_facts(policy: Policy) -> dict[str, str]:
     """Return for each cluster by ssh on which host rsync is missing, or an empty text."""
-    here = "" if shutil.which(RSYNC, path=ssh.ENVIRONMENT["PATH"]) else host.name()
+    here = "" if shutil.which(RSYNC, path=BARE["PATH"]) else host.name()
     return {name: here or _missing(policy, name) for name, _ in _by_ssh(policy)}
 
 

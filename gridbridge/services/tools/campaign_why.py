@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
-from gridbridge.model.campaigns.campaign import CampaignState, Outcome
-from gridbridge.model.campaigns.events import PAUSING, Code, Event, Kind
+from gridbridge.decisions.campaigns.failures.retries import NEVER_BEGAN
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.events import OF_SUBMISSION, Code, Event, Kind
 from gridbridge.model.campaigns.reasons import Cause, Order, Reason, ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.campaigns.task import ShownTask
@@ -15,8 +16,6 @@ from gridbridge.model.report import count
 from gridbridge.services.tools import campaign_events, campaign_tasks
 from gridbridge.state import campaigns_shown
 
-REFUSALS = (*PAUSING, Code.RUNNER_SUBMIT_ERROR)  # over once an array was taken
-NOT_BEGUN = (Outcome.WIPED, Outcome.MOVED)  # such an attempt has printed nothing
 SENTENCES = {
     Cause.SENT: "{sent_there}; {were_free}{ratio}",
     Cause.NO_ANSWER: "it did not answer{since}; nothing is sent there until it does",
@@ -136,7 +135,7 @@ def _of_failed(one: ShownCampaign, folder: str) -> Iterator[str]:
 
 def _of_output(one: ShownCampaign, task: ShownTask) -> Iterator[str]:
     """Say where the last words of a task that failed are."""
-    if task.has_failed and task.outcome not in NOT_BEGUN and task.job_id:
+    if task.has_failed and task.outcome not in NEVER_BEGAN and task.job_id:
         yield f"gridstat -j {one.number}.{task.number} -E shows its owner its standard error"
 
 
@@ -186,7 +185,7 @@ def _refusal(one: Reason, events: tuple[Event, ...]) -> int:
     if one.cause is not Cause.SENT:
         return 0
     pair = one.campaign, one.cluster
-    refused = (each for each in events if each.code in REFUSALS)
+    refused = (each for each in events if each.code in OF_SUBMISSION)
     return next((each.number for each in refused if each.what[1:3] == pair), 0)
 
 

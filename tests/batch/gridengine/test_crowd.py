@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.crowd import ANY, Table, read_amount, read_crowd
+from gridbridge.batch.gridengine.crowd import Table, read_amount, read_crowd
 from gridbridge.errors import ParseError
+from gridbridge.model import amounts
 from gridbridge.model.campaigns.making_way.cell import Asked, CrowdedCell, Place
 from gridbridge.model.site.setup import Complex
 
@@ -94,7 +95,9 @@ def test_half_a_list_is_none() -> None:
         ("4.000K", 4096),
         ("1:00:30", 3630),
         ("-1", -1),
-        ("INFINITY", ANY),
+        ("INFINITY", amounts.MOST),
+        ("0x10", 16),
+        ("nan", None),
         ("lx-amd64", None),
         ("", None),
     ],

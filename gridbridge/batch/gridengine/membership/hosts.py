@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gridbridge.batch.gridengine import commands, qconf
 from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.batch.gridengine.layout import varying
-from gridbridge.batch.gridengine.parse import whole
+from gridbridge.batch.gridengine.parse import TRUE, whole
 from gridbridge.batch.gridengine.status import names, queue_settings, show
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed
@@ -38,7 +38,6 @@ ATTRIBUTES = (  # host_conf(5)
     "report_variables",
 )
 REFERENCED = b"still referenced"
-TRUE = ("1", "1.000000", "TRUE", "true")
 LARGEST_NUMBER = 2**31 - 1  # seq_no, queue_conf(5)
 NONE_LEFT = 1  # qstat's exit status, without a word, where no queue instance fits (-q)
 NOT_TOLD = "-"  # what qhost prints of a host whose daemon has not reported

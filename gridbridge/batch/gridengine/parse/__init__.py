@@ -13,6 +13,7 @@ from gridbridge.batch.gridengine.parse.documents import (
 from gridbridge.batch.gridengine.parse.lists import (
     BATCH,
     FIXED,
+    TRUE,
     count_tasks,
     moment,
     parse_status,
@@ -23,6 +24,7 @@ __all__ = (
     "BATCH",
     "FIXED",
     "QUEUE",
+    "TRUE",
     "check_whole",
     "count_tasks",
     "drop",

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _OURS = f"{PREFIX}."
 _TIMES = ("JAT_start_time", "JB_submission_time", "JAT_submission_time")  # the last is OCS's
-_TRUE = {"1.000000", "1", "TRUE", "true"}
-_FALSE = {"0.000000", "0", "FALSE", "false"}
+TRUE = frozenset(("1.000000", "1", "TRUE", "true"))  # of a BOOL
+_FALSE = frozenset(("0.000000", "0", "FALSE", "false"))
 FIXED = "qf"  # of a resource: the queue's own, and no consumable (qstat(1), -F)
 BATCH = "B"  # among the types of a queue: neither interactive alone nor parallel alone
 
@@ -130,9 +130,9 @@ def _queue(leafs: dict[str, str], values: dict[str | None, str | None]) -> Queue
         slots_total=int(leafs["slots_total"]),
         state=letters.read_queue(leafs.get("state", "")),
         takes_batch=BATCH in leafs.get("qtype", BATCH),
-        sends_away=remote in _TRUE,
+        sends_away=remote in TRUE,
         says_stay=remote in _FALSE,
-        is_besteffort=values.get(BEST_EFFORT) in _TRUE,
+        is_besteffort=values.get(BEST_EFFORT) in TRUE,
     )
 
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gridbridge.batch.gridengine.commands import Argv
-from gridbridge.batch.gridengine.membership.hosts import TRUE
-from gridbridge.batch.gridengine.parse import whole
+from gridbridge.batch.gridengine.parse import TRUE, whole
 from gridbridge.batch.gridengine.request import INTERACTIVE
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.model.elastic.cell import Shape

@@ -19,14 +19,13 @@ from gridbridge.model.campaigns.campaign import (
     Outcome,
     Sent,
 )
-from gridbridge.model.campaigns.events import Changes, Code, Kind
+from gridbridge.model.campaigns.events import OF_SUBMISSION, Changes, Code, Kind
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.plan import Again, Tried
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.services.campaigns.array_commands import ArrayCommands
 from gridbridge.services.campaigns.sending.noting import Noting
 from gridbridge.services.campaigns.sending.troubles import (
-    OF_SUBMISSION,
     Troubles,
     code_of,
     in_short,

@@ -8,13 +8,12 @@ from gridbridge.apply.campaigns.arrays import OwnerUnknown
 from gridbridge.decisions.campaigns.failures.blacklist import happened
 from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
 from gridbridge.model.campaigns.campaign import Array
-from gridbridge.model.campaigns.events import PAUSING, ROOTS, Code, Event
+from gridbridge.model.campaigns.events import ROOTS, Code, Event
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.model.report import printable
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.campaign_events import CampaignEvents
 
-OF_SUBMISSION = (*PAUSING, Code.RUNNER_SUBMIT_ERROR)  # over once an array was taken
 MOST_WORDS = 200  # letters, of why
 WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # who says it; the event tells of what
 
