@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -156,13 +156,12 @@ def _is_copy(job: Job) -> bool:
 
 def _arrays(jobs: list[Job], wanted: Container[int]) -> dict[int, tuple[JobStatus, ...]]:
     """Return the tasks of wanted arrays, which are jobs of their own here, by the array's id."""
-    rows: dict[int, tuple[JobStatus, ...]] = {}
+    rows = defaultdict[int, list[JobStatus]](list)
     for job in jobs:
         if (array := int(job.array)) in wanted and job.is_of_array:
             place = range(job.place, job.place + 1)
-            row = replace(_status(job), job_id=array, tasks=(place,))
-            rows[array] = (*rows.get(array, ()), row)
-    return rows
+            rows[array].append(replace(_status(job), job_id=array, tasks=(place,)))
+    return {array: tuple(some) for array, some in rows.items()}
 
 
 def _queues(resources: list[Resource], jobs: list[Job], now: float) -> tuple[QueueStatus, ...]:
