@@ -117,6 +117,8 @@ def test_half_an_answer_tells_nothing() -> None:
         ("10,[n1=11]", (0, 20), 12),
         ("0,[n1=1],[n2=2]", (3,), 2),  # the last hosts share one
         ("0", (1,), None),  # no room before the next queue
+        ("0,[@site=5],[n1=6]", (100,), 7),  # behind the hosts of a group that has one
+        ("0,[@site=5]", (3, 9), 6),
     ],
 )
 def test_a_host_comes_after_those_before_it_and_before_the_next_queue(

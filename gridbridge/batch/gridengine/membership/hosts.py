@@ -39,6 +39,7 @@ ATTRIBUTES = (  # host_conf(5)
 )
 REFERENCED = b"still referenced"
 LARGEST_NUMBER = 2**31 - 1  # seq_no, queue_conf(5)
+GROUP = "@"  # what the names of host groups begin with
 NONE_LEFT = 1  # qstat's exit status, without a word, where no queue instance fits (-q)
 NOT_TOLD = "-"  # what qhost prints of a host whose daemon has not reported
 
@@ -161,13 +162,17 @@ def queue_up(cell: Cell, host: str, queue: str) -> None:
 def next_number(own: Varying, others: Iterable[int]) -> int | None:
     """Return the lowest seq_no above a queue's own that no host has yet in that queue.
 
-    It stays below those of the queues that come later (others: what each usually has), or jobs
-    would be offered to them before; the last hosts share one number. None where no room is left.
+    It is above those of host groups, too. It stays below those of the queues that come later
+    (others: what each usually has), or jobs would be offered to them before; the last hosts share
+    one number. None where no room is left.
     """
-    usual, taken = int(own.usual), {int(number) for _, number in own.others}
-    last = min((one for one in others if one > usual), default=LARGEST_NUMBER) - 1
-    found = next(one for one in itertools.count(usual + 1) if one not in taken)
-    return min(found, last) if last > usual else None
+    told = [(name, int(number)) for name, number in own.others]
+    groups = (number for name, number in told if name.startswith(GROUP))
+    first = max((int(own.usual), *groups))
+    last = min((one for one in others if one > first), default=LARGEST_NUMBER) - 1
+    taken = {number for _, number in told}
+    found = next(one for one in itertools.count(first + 1) if one not in taken)
+    return min(found, last) if last > first else None
 
 
 def close(cell: Cell, host: str) -> None:
