@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from typing import Any
 
 from tests.lab.gamma import ACCOUNT, FAR
@@ -100,6 +101,14 @@ def until_state(grid: Grid, number: int, state: str) -> dict[str, Any]:
     what = f"campaign {number} to be {state}"
     grid.until(lambda: published(grid, number)["state"] == state, what, CAMPAIGN_S)
     return shown(grid, number)
+
+
+def outcomes(grid: Grid, number: int) -> Counter[str]:
+    """Return what the attempts of a campaign came to."""
+    query = f"select outcome from campaign_attempts where campaign = {number}"
+    rows = f"sqlite3.connect('/var/lib/gridbridge/state.db').execute('{query}')"
+    program = f"import sqlite3; [print(*row) for row in {rows}]"
+    return Counter(grid.sh(HOST, f'python3 -c "{program}"').split())
 
 
 def arrays_at_gamma(grid: Grid) -> list[str]:

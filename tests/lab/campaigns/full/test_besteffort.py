@@ -14,7 +14,14 @@ from typing import Any
 
 import pytest
 
-from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, arrays_at_gamma, submit, until_state
+from tests.lab.campaigns.runner import (
+    CAMPAIGN_S,
+    HOST,
+    arrays_at_gamma,
+    outcomes,
+    submit,
+    until_state,
+)
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
@@ -285,14 +292,6 @@ def began(grid: Grid, cluster: str) -> int:
     host, user = AT[cluster]
     told = grid.sh(host, "cat ~/waysides/notes 2>/dev/null || :", user=user)
     return told.count("began")
-
-
-def outcomes(grid: Grid, number: int) -> Counter[str]:
-    """Return what the attempts of a campaign came to."""
-    query = f"select outcome from campaign_attempts where campaign = {number}"
-    rows = f"sqlite3.connect('/var/lib/gridbridge/state.db').execute('{query}')"
-    program = f"import sqlite3; [print(*row) for row in {rows}]"
-    return Counter(grid.sh(HOST, f'python3 -c "{program}"').split())
 
 
 def test_what_a_campaign_has_there_counts_for_no_transfer(site: Grid, waysides: int) -> None:

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, killed, submit, until_state
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, killed, outcomes, submit, until_state
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(400)]
@@ -107,14 +107,6 @@ def starts(grid: Grid, job: str) -> None:
         return grid.states("beta").get(job) == "r"
 
     grid.until(runs, f"local job {job} to run", 120)
-
-
-def outcomes(grid: Grid, number: int) -> Counter[str]:
-    """Return what the attempts of a campaign came to."""
-    query = f"select outcome from campaign_attempts where campaign = {number}"
-    rows = f"sqlite3.connect('/var/lib/gridbridge/state.db').execute('{query}')"
-    program = f"import sqlite3; [print(*row) for row in {rows}]"
-    return Counter(grid.sh(HOST, f'python3 -c "{program}"').split())
 
 
 def test_a_job_that_lacks_memory_has_the_newest_task_of_its_host_end(
