@@ -30,7 +30,6 @@ class AccountingRecord:
     started_at: datetime | None  # None when it never started
     ended_at: datetime | None
     failed: int
-    failed_because: str  # sge_status(5)'s words, where qacct prints them
     exit_status: int  # 128 + N when signal N ended it
     wallclock_s: float
     user_s: float

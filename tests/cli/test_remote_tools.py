@@ -194,7 +194,6 @@ LOCAL = AccountingRecord(
     started_at=ago(65),
     ended_at=ago(5),
     failed=0,
-    failed_because="",
     exit_status=3,
     wallclock_s=60.2,
     user_s=0.05,

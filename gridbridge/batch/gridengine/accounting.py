@@ -222,7 +222,6 @@ def _record(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
 
 
 def _filled(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
-    failed, _, because = fields["failed"].partition(":")
     return AccountingRecord(
         job_id=_number(fields["jobnumber"]),
         task=_task(fields["taskid"]),
@@ -234,8 +233,7 @@ def _filled(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
         submitted_at=_time(fields["qsub_time"], zone),
         started_at=_time(fields["start_time"], zone),
         ended_at=_time(fields["end_time"], zone),
-        failed=_number(failed),
-        failed_because=because.strip(),
+        failed=_number(fields["failed"].partition(":")[0]),  # qacct adds words
         exit_status=_number(fields["exit_status"].split()[0]),
         wallclock_s=_amount(fields["ru_wallclock"]),
         user_s=_amount(fields["ru_utime"]),

@@ -269,11 +269,9 @@ def _host(element: "_Element") -> Host:
     values = {one.get("name") or "": one.text or "" for one in element.iterfind("hostvalue")}
     name, told = element.get("name") or "", list(element.iterfind("resourcevalue"))
     counted = LEFT if name == GLOBAL else LEFT[:1]
-    cores, load = _number(values.get("num_proc", "")), _number(values.get("load_avg", ""))
     return Host(
         name=name,
-        processors=None if cores is None else int(cores),
-        load=load,
+        load=_number(values.get("load_avg", "")),
         left=tuple(_pair(one) for one in told if one.get("dominance") in counted),
         values=tuple(_pair(one) for one in told if one.get("dominance") not in LEFT),
     )

@@ -94,7 +94,7 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
     facts = {host: _facts(some, host in reachable) for host, some in of_host.items()}
     waiting = _waiting(jobs)
     cell = CellSeen(
-        hosts=tuple(_host(host, len(some), facts[host]) for host, some in of_host.items()),
+        hosts=tuple(_host(host, facts[host]) for host in of_host),
         instances=tuple(_instances(of_host, jobs, facts, queue)),
         waiting=waiting,
     )
@@ -112,8 +112,8 @@ def _facts(resources: Iterable[Resource], is_reachable: bool) -> frozenset[str]:
     return frozenset(found)
 
 
-def _host(name: str, slots: int, facts: frozenset[str]) -> Host:
-    return Host(name=name, processors=slots, load=None if QueueFact.UNREACHABLE in facts else 0.0)
+def _host(name: str, facts: frozenset[str]) -> Host:
+    return Host(name=name, load=None if QueueFact.UNREACHABLE in facts else 0.0)
 
 
 def _instances(

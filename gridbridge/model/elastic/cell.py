@@ -17,8 +17,7 @@ class Host:
     """An execution host."""
 
     name: str
-    processors: int | None = None  # None: its daemon has not told
-    load: float | None = None
+    load: float | None = None  # None: its daemon has not told
     left: tuple[tuple[str, str], ...] = ()  # consumables, as far as nobody uses them
     values: tuple[tuple[str, str], ...] = ()  # what else it tells of itself
 

@@ -32,14 +32,10 @@ def asking(pe: str) -> list[Waiting]:
     return [one for one in found.waiting if one.shape.pe == pe and one.state.can_start]
 
 
-def test_hosts_have_processors_and_a_load() -> None:
+def test_hosts_have_a_load() -> None:
     hosts = read_cell(QSTAT, QHOST).hosts
 
-    assert [(one.name, one.processors) for one in hosts] == [
-        ("alpha-master", 2),
-        ("alpha-n1", 2),
-        ("alpha-n2", 2),
-    ]
+    assert [one.name for one in hosts] == ["alpha-master", "alpha-n1", "alpha-n2"]
     assert all(one.load is not None for one in hosts)
 
 

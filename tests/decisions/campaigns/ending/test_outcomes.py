@@ -31,7 +31,6 @@ RUN = AccountingRecord(
     started_at=NOON,
     ended_at=NOON,
     failed=0,
-    failed_because="",
     exit_status=0,
     wallclock_s=59.0,
     user_s=1.0,
