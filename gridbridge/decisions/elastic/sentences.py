@@ -78,10 +78,11 @@ def _of_pool(plan: Plan) -> str:
 def _words(plan: Plan, rules: Balance, demand: Demand) -> dict[str, object]:
     figures = plan.figures
     jobs, idle = figures.jobs, len(plan.remove)
+    more = count(figures.leaving, "more goes", "more go")
     return {
         "nodes": figures.nodes,
         "staying": figures.nodes - figures.leaving,
-        "leaving": f", {figures.leaving} more go already" if figures.leaving else "",
+        "leaving": f", {more} already" if figures.leaving else "",
         "queue": rules.queue,
         "kill_after": rules.kill_after_min,
         "unchanged_s": figures.unchanged_s or 0.0,

@@ -233,7 +233,7 @@ def test_nodes_that_leave_already_are_not_among_those_that_are_left() -> None:
 
     assert (plan.remove, plan.verdict) == ((), Verdict.AT_MINIMUM)
     assert sentence(plan, rules) == (
-        "no job waits, 3 of at least 3 nodes, 1 more go already: nothing is done"
+        "no job waits, 3 of at least 3 nodes, 1 more goes already: nothing is done"
     )
     assert removed(cluster(nodes), min_nodes=2) == ("n1",)
     assert decide(cluster(nodes), rules, is_faithful=True).remove == ()
