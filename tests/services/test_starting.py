@@ -36,6 +36,7 @@ class Calling:
         self.is_stopped = False
         self.beats = 0
         self.beats_after: list[int] = []
+        self.is_released = False
 
     def beat(self) -> None:
         """Live on."""
@@ -70,6 +71,10 @@ class Calling:
         self._call(None)
         self._call(None, "/no/such/program")
 
+    def release(self) -> None:
+        """Hold nothing more."""
+        self.is_released = True
+
     def _call(self, login: Login | None, program: str = "/bin/true") -> None:
         with suppress(CommandFailed):
             ssh.run(login, (program,), {}, 9.0, carrier=Lost())
@@ -89,3 +94,10 @@ def test_each_call_that_is_over_is_a_sign_of_life_and_a_cycle_that_hangs_gives_n
     starting.go_on(calling, calling, calling, Clock())  # type: ignore[arg-type]  # what it needs of them
 
     assert calling.beats_after == [2, 3, 4, 4]
+
+
+def test_a_run_of_one_cycle_lets_go_of_what_it_holds(calling: Calling) -> None:
+    """Then it is noted what came of what the cycle has begun, as of a mail."""
+    starting.do_once(calling, is_dry=False)
+
+    assert calling.is_released

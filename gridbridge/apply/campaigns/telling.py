@@ -10,6 +10,8 @@ from gridbridge.model.places import WISH
 from gridbridge.shell.runner import run
 
 TIMEOUT_S = 30.0
+LONGEST_S = as_user.PATIENCE_S + 5.0  # what does not end is killed before
+MOST_BYTES = 1 << 16  # of what either program says
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 NO_ANSWER = "\n-- \ngridnotify -l tells what you are told, and gridnotify -u ends it.\n"
 
@@ -25,7 +27,7 @@ def tell(message: Message, policy: Notifications) -> None:
         text = mail(message)
     else:
         argv, text = (policy.command, one.identity), _text(message).encode()
-    run(argv, ENVIRONMENT, TIMEOUT_S, text).checked()
+    run(argv, ENVIRONMENT, TIMEOUT_S, text, MOST_BYTES).checked()
 
 
 def mail(message: Message) -> bytes:

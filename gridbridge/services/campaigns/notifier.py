@@ -1,7 +1,8 @@
 """Tells people what happened to their campaigns, beside the cycles: nothing waits for a mail.
 
 That a message is tried is noted before, so that it is tried a limited number of times whatever
-happens to us; it is told once more when we are killed before its success is noted.
+happens to us; it is told once more when we are killed before its success is noted. Who ends waits
+for what is on its way, as each run from cron does.
 """
 
 import logging
@@ -87,6 +88,10 @@ class Notifier:
             if one.number not in told and now - one.told_until > STALE:
                 self._subscriptions.note(replace(one, told_until=now))
         self._note(PATIENCE_S)
+
+    def finish(self) -> None:
+        """Note what becomes of all that is on its way; GridbridgeError where that can't be."""
+        self._note(telling.LONGEST_S)
 
     def _set_back(self, one: Subscription, now: datetime) -> Subscription:
         """Keep no moment of a clock that was ahead: nobody would be told until it comes."""

@@ -5,12 +5,13 @@ its gather, decide and apply.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 
 from gridbridge.apply.clusters import keep_connections
 from gridbridge.decisions.campaigns import cycle as rules
+from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.plan import Plan, Seen
 from gridbridge.model.policy import Policy
 from gridbridge.services.campaigns import journalled
@@ -123,6 +124,12 @@ class Runner:
         self._notifier.look()
         self.is_urgent = plan.is_urgent
 
+    def end(self) -> None:
+        """Let messages that are on their way come to their ends, and close the state file."""
+        with suppress(GridbridgeError):  # they are told once more
+            self._notifier.finish()
+        self.database.close()
+
     def _sweep(self) -> None:
         """Remove what is kept no longer, now and then."""
         now_s = self._clock.steady_s()
@@ -180,5 +187,5 @@ class Daemon:
         self.runner = Runner(self._policy, self._clock)
 
     def release(self) -> None:
-        """Let go of the state file."""
-        self.runner.database.close()
+        """Let go of the state file, when what became of messages to people is noted there."""
+        self.runner.end()

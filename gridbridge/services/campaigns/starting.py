@@ -71,8 +71,14 @@ def _run(name: str, lock: str, load: Callable[[], Make], *, is_loop: bool, is_dr
         lasting = Reloading(daemon, configuration, lambda new: make(new, clock, is_dry=False))
         go_on(lasting, signals, LifeSign(lock), clock)
         return
+    do_once(daemon, is_dry=is_dry)
+
+
+def do_once(daemon: Daemon[Any, Any], *, is_dry: bool) -> None:
+    """Do one cycle, as from cron, and note what comes of all that it has begun."""
     with daemon.open_cycle() as program:
         cycle.once(program, print, is_dry=is_dry)
+    daemon.release()
 
 
 def go_on(daemon: Daemon[Any, Any], signals: Signals, life_sign: LifeSign, clock: Clock) -> None:
@@ -83,6 +89,7 @@ def go_on(daemon: Daemon[Any, Any], signals: Signals, life_sign: LifeSign, clock
     """
     runner.after_each(life_sign.beat)
     cycle.run_forever(daemon, signals, life_sign, clock, tell)
+    daemon.release()
 
 
 def tell(sentence: str) -> None:

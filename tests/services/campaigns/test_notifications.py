@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -285,3 +286,41 @@ def test_a_mail_has_its_headers_and_nobodys_name_adds_one(site: Site) -> None:
     assert "Subject: gridbridge: campaign 1: NEW_CAMPAIGN" in head
     assert "Auto-Submitted: auto-generated" in head
     assert body.startswith("campaign 1 (sweep) has 2 tasks\n")
+
+
+def test_a_run_of_one_cycle_notes_that_a_slow_mail_was_sent(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From cron each run ends with its cycle: the next one does not tell the same once more."""
+    monkeypatch.setattr("gridbridge.services.campaigns.notifier.PATIENCE_S", 0.01)
+    slow: list[Message] = []
+
+    def tell(message: Message, policy: Notifications) -> None:
+        time.sleep(0.2)
+        slow.append(message)
+
+    site.ask(Verb.SUBSCRIBE, MAIL)
+    site.watch.forward(1)
+    site.campaign()
+    for _ in range(3):
+        notifier = Notifier(site.database, POLICY, site.watch.clock(), tell)
+        notifier.look()
+        notifier.finish()
+        site.watch.forward(600)
+
+    assert len(slow) == 1
+    assert site.subscriptions.all()[0].tries == 0
+
+
+def test_a_mailer_that_prints_without_end_is_ended(tmp_path: Path, site: Site) -> None:
+    """Nobody keeps what it says, and that it is so is told."""
+    mailer = tmp_path / "mailer"
+    mailer.write_text("#!/bin/sh\nexec yes\n")
+    mailer.chmod(0o755)
+    site.ask(Verb.SUBSCRIBE, MAIL)
+    site.watch.forward(1)
+    site.campaign()
+    site.notifier.look()
+
+    with pytest.raises(CommandFailed, match="without end"):
+        telling.tell(site.told[0], Notifications(mail=str(mailer)))
