@@ -41,6 +41,7 @@ class AskedArray:
     job_id: int
     account: str
     places: Sequence[int]  # where those tasks are, from 1
+    looks_since: datetime | None = None  # it is searched for in all that is kept of later
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -166,6 +166,17 @@ ACCOUNTED = (
     f"older=$(find . -maxdepth 1 {ROTATED} -exec ls -tr {{}} +); "
     'exec /bin/grep -ahF -B1 -A1 "$@" $older accounting'
 )
+ALL_ACCOUNTED = """\
+cd "$0" || exit 2
+since=$1; shift
+kept=$(find . -maxdepth 1 -type f -newermt "@$since" -name "accounting[.-]*" -exec ls -tr {} +)
+for file in $kept accounting; do
+    case $file in *.gz) gzip -dc "$file" ;; *.xz) xz -dc "$file" ;; *) cat "$file" ;; esac
+done | /bin/grep -ahF -B1 -A1 "$@"
+found=$?
+[ -r accounting ] || exit 2
+exit $found
+"""
 
 
 def accounted(cell: Cell, accounts: list[str]) -> Argv:
@@ -174,8 +185,17 @@ def accounted(cell: Cell, accounts: list[str]) -> Argv:
     qacct(1) reads all of it for each job, and shows no line as it is. What was rotated away of
     late is read, too, as logrotate(8) and Grid Engine's own script name it, but nothing compressed.
     """
-    wanted = (word for account in accounts for word in ("-e", f":{account}:"))
-    return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *wanted)
+    return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *_in_lines(accounts))
+
+
+def accounted_since(cell: Cell, accounts: list[str], since_s: int) -> Argv:
+    """Show the same of all that is kept and was written since then, in seconds of the epoch."""
+    folder = f"{cell.root}/{cell.cell}/common"
+    return ("/bin/sh", "-c", ALL_ACCOUNTED, folder, str(since_s), *_in_lines(accounts))
+
+
+def _in_lines(accounts: list[str]) -> Argv:
+    return tuple(word for account in accounts for word in ("-e", f":{account}:"))
 
 
 def delete(cell: Cell, job: str) -> Argv:

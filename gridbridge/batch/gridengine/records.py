@@ -1,5 +1,6 @@
 """What a cell has accounted for: of one job when it is asked, of all jobs in its file."""
 
+import logging
 from collections.abc import Sequence
 from datetime import UTC
 
@@ -8,11 +9,15 @@ from gridbridge.batch.gridengine.accounting import parse_accounting, read_tasks
 from gridbridge.batch.gridengine.accounting import read_lines as read_lines
 from gridbridge.batch.gridengine.ends import settled as settled
 from gridbridge.batch.gridengine.submit import call
+from gridbridge.errors import CommandFailed
 from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.job import AskedArray
 from gridbridge.model.route import Cell
+from gridbridge.shell.runner import Completed
 
 NO_LINE, NOT_READ = 1, 2  # exit statuses of grep(1)
+
+_log = logging.getLogger(__name__)
 
 
 def records(cell: Cell, job_id: int) -> tuple[AccountingRecord, ...]:
@@ -26,14 +31,26 @@ def records(cell: Cell, job_id: int) -> tuple[AccountingRecord, ...]:
     return parse_accounting(done.checked().stdout, zone=UTC)
 
 
-def records_of(cell: Cell, arrays: Sequence[AskedArray]) -> tuple[AccountingRecord, ...] | None:
-    """Return what it has accounted for tasks of some arrays; None where that file is not to read.
+def records_of(
+    cell: Cell, arrays: Sequence[AskedArray]
+) -> tuple[tuple[AccountingRecord, ...], bool]:
+    """Return what it has accounted for tasks of some arrays, and whether it could be read.
 
-    A line that is being written is not whole, and is there the next time.
+    Where the file is not there, as when it was rotated away and nothing ended since, what is beside
+    it is read. A line that is being written is not whole, and is there the next time.
     """
-    done = call(cell, commands.accounted(cell, [one.account for one in arrays]))
-    if done.status == NO_LINE:
-        return ()
-    if done.status == NOT_READ:
-        return None
-    return tuple(read_tasks(done.checked().stdout, arrays))
+    done = _searched(cell, arrays)
+    if done.status not in (NO_LINE, NOT_READ):
+        done.checked()
+    return tuple(read_tasks(done.stdout, arrays)), done.status != NOT_READ
+
+
+def _searched(cell: Cell, arrays: Sequence[AskedArray]) -> Completed:
+    """Search for them; in all that is kept where that is wished for and can be done in time."""
+    accounts = [one.account for one in arrays]
+    if since := min((one.looks_since for one in arrays if one.looks_since), default=None):
+        try:
+            return call(cell, commands.accounted_since(cell, accounts, int(since.timestamp())))
+        except CommandFailed as error:
+            _log.warning("event=not_all_accounting_read cell=%s why=%r", cell.cell, str(error))
+    return call(cell, commands.accounted(cell, accounts))

@@ -70,19 +70,19 @@ def ends_of(cell: Cell, arrays: Sequence[AskedArray]) -> dict[str, Ends]:
     """Return how tasks of arrays ended that did, by the arrays' accounts and their places.
 
     None for a task whose records tell several ends: somebody may have forged one.
-    Where the accounting file is not where 8.1.9 has it, qacct is asked for each array.
+    Where the accounting file is not where 8.1.9 has it, qacct is asked for each array, too.
     """
-    found = records_of(cell, arrays)
-    if found is None:
-        return {one.account: _by_qacct(cell, one) for one in arrays}
+    found, is_read = records_of(cell, arrays)
     by_array = dict[str, list[AccountingRecord]]()
     for one in found:
         by_array.setdefault(one.account, []).append(one)
+    for array in () if is_read else arrays:
+        by_array.setdefault(array.account, []).extend(_by_qacct(cell, array))
     return {account: _ends(some) for account, some in by_array.items()}
 
 
-def _by_qacct(cell: Cell, array: AskedArray) -> Ends:
-    return _ends(one for one in records(cell, array.job_id) if one.account == array.account)
+def _by_qacct(cell: Cell, array: AskedArray) -> list[AccountingRecord]:
+    return [one for one in records(cell, array.job_id) if one.account == array.account]
 
 
 def _ends(found: Iterable[AccountingRecord]) -> Ends:

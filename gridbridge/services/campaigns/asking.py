@@ -1,7 +1,7 @@
 """What is asked of clusters: how they are, all at once, and then about single arrays."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import TypeVar
@@ -93,21 +93,32 @@ def _found(where: Away, name: str, sent: Sent, queues: tuple[str, ...]) -> Found
         return Found(trouble=str(error) or "no answer")
 
 
-def ends_of(policy: Policy, asked: Mapping[Array, Sequence[int]]) -> dict[Array, Ends]:
+def ends_of(
+    policy: Policy, asked: Mapping[Array, Sequence[int]], late: Container[Array] = ()
+) -> dict[Array, Ends]:
     """Return what clusters tell of ends at some places of arrays, by one question to each.
 
-    An array of which a cluster tells nothing now is left out: that is no end.
+    For those of `late` they search all that they keep since the array was sent. An array of which
+    a cluster tells nothing now is left out: that is no end.
     """
-    return _of_each_cluster(asked, lambda some: _ends_at(policy, some, asked))
+    return _of_each_cluster(asked, lambda some: _ends_at(policy, some, asked, late))
 
 
 def _ends_at(
-    policy: Policy, arrays: Sequence[Array], asked: Mapping[Array, Sequence[int]]
+    policy: Policy,
+    arrays: Sequence[Array],
+    asked: Mapping[Array, Sequence[int]],
+    late: Container[Array],
 ) -> dict[Array, Ends]:
     """Return the same of arrays at one cluster."""
     system, where = _told_by(policy, arrays[0])
     questions = [
-        AskedArray(job_id=one.job_id, account=account_of(policy, one), places=asked[one])
+        AskedArray(
+            job_id=one.job_id,
+            account=account_of(policy, one),
+            places=asked[one],
+            looks_since=one.intended_at if one in late else None,
+        )
         for one in arrays
     ]
     try:

@@ -81,6 +81,10 @@ class Look:
             sorted(one.place for one, for_s in missing if for_s >= least_s or one.place in left)
         )
 
+    def later_than(self, forgotten_s: float) -> frozenset[Attempt]:
+        """Return the attempts that count as lost unless something is told of them now."""
+        return frozenset(one for one, for_s in self.missing.items() if for_s > forgotten_s)
+
     def at(self, places: Container[int]) -> dict[Attempt, float]:
         """Return what is missing at some places: nothing is known of what was not asked about."""
         return {one: missed_s for one, missed_s in self.missing.items() if one.place in places}
@@ -113,6 +117,7 @@ class Updator:
         self._missing = Missing(MissingTasks(database), clock)
         self._disputed: list[Tried] = []  # of the last look
         self._told: set[tuple[int, int, int]] = set()  # campaign, array, place
+        self._searched: set[Attempt] = set()  # for whose ends all that is kept was read
         self._fast: set[tuple[str, str]] = set()  # a cluster, and its host whose clock is ahead
         self.answers: dict[str, ClusterSnapshot] = {}  # of the last look
         self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # s, of the tasks that run
@@ -201,7 +206,7 @@ class Updator:
         self._missing.begin()
         looks = [*filter(None, (self._look_at(one, answers[one.cluster]) for one in arrays))]
         asked = self._asked(looks, judge)
-        told = self._ends(asked)
+        told = self._told_ends(looks, asked)
         missing = {one.array: one.at(asked[one.array]) for one in looks if one.array in told}
         ends = {one: judge.believed(one, gone, told[one]) for one, gone in missing.items()}
         living = self._living(
@@ -242,8 +247,26 @@ class Updator:
         known = self._limits.of(clusters)
         return {name: known[name].told_within_s if name in known else USUAL_S for name in clusters}
 
-    def _ends(self, asked: Mapping[Array, Sequence[int]]) -> dict[Array, Ends]:
-        return ends_of(self._policy, asked)
+    def _told_ends(
+        self, looks: Iterable[Look], asked: Mapping[Array, Sequence[int]]
+    ) -> dict[Array, Ends]:
+        """Return what clusters tell of ends; they look further back before a task counts as lost.
+
+        Records may have been rotated away while nobody looked. Each task is searched for so once.
+        """
+        forgotten_s = self._policy.runner.forgotten_s
+        late = {look.array: look.later_than(forgotten_s) for look in looks if look.array in asked}
+        self._searched &= {one for some in late.values() for one in some}
+        unread = {array for array, some in late.items() if some - self._searched}
+        told = self._ends(asked, unread)
+        for array in unread & told.keys():
+            self._searched |= late[array]
+        return told
+
+    def _ends(
+        self, asked: Mapping[Array, Sequence[int]], late: Container[Array]
+    ) -> dict[Array, Ends]:
+        return ends_of(self._policy, asked, late)
 
     def _living(self, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
         return living_of(self._policy, arrays)

@@ -1,16 +1,20 @@
 """How the tasks of several arrays ended is one look into the accounting file."""
 
-from datetime import UTC, datetime
+import gzip
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine.status import ends_of
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import AskedArray, FutureEnd, JobEnd
 from gridbridge.model.route import Cell
 from tests.batch.gridengine.test_accounting import OURS, task
 
+NOW = datetime.now(UTC)
 NOTED = "#!/bin/sh\necho $* >>{calls}\ncat {answer}\n"
 BLOCKS = Path(__file__).parents[2] / "golden/gridengine-8.1.9/qacct-array.txt"
 
@@ -28,10 +32,17 @@ class Site:
         known = {"qmaster_port": "", "execd_port": "", "timeout_s": 15.0}
         self.cell = Cell(root=root, cell="b", binaries=binaries, **known)  # type: ignore[arg-type]
 
-    def ends(self, *numbers: int) -> dict[str, dict[int, int | None]]:
+    def ends(
+        self, *numbers: int, looks_since: datetime | None = None
+    ) -> dict[str, dict[int, int | None]]:
         """Return the exit statuses of tasks, by the accounts of their arrays."""
         asked = [
-            AskedArray(job_id=number, account=f"gc.alpha.3.{number}", places=range(1, 9))
+            AskedArray(
+                job_id=number,
+                account=f"gc.alpha.3.{number}",
+                places=range(1, 9),
+                looks_since=looks_since,
+            )
             for number in numbers
         ]
         return {
@@ -100,3 +111,39 @@ def test_a_cell_that_does_not_answer_tells_nothing(site: Site) -> None:
 
     with pytest.raises(CommandFailed):
         site.ends(7)
+
+
+def test_what_was_rotated_away_is_read_while_nothing_has_ended_since(site: Site) -> None:
+    """Grid Engine makes its file anew with the next record; qacct reads that one alone."""
+    Path(f"{site.file}.0").write_bytes(OURS + _task(1, 4, 7))
+
+    assert site.ends(7) == {"gc.alpha.3.7": {1: 4}}
+
+
+@pytest.mark.parametrize("name", ["accounting.3", "accounting.5.gz", "accounting-20261127.gz"])
+def test_before_a_task_counts_as_lost_all_that_is_kept_since_it_was_sent_is_read(
+    site: Site, name: str
+) -> None:
+    """After a weekend without an answer the files were rotated several times, and packed."""
+    kept = site.file.parent / name
+    lines = OURS + _task(1, 0, 7)
+    kept.write_bytes(gzip.compress(lines) if name.endswith(".gz") else lines)
+    written = NOW - timedelta(days=4)
+    os.utime(kept, (written.timestamp(),) * 2)
+    site.file.write_bytes(OURS)
+
+    assert site.ends(7) == {}
+    assert site.ends(7, looks_since=written - timedelta(days=1)) == {"gc.alpha.3.7": {1: 0}}
+    assert site.ends(7, looks_since=written + timedelta(days=1)) == {}
+
+
+def test_where_all_that_is_kept_takes_too_long_the_last_days_are_read(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its cluster's other tasks have ended, too."""
+    monkeypatch.setattr(commands, "ALL_ACCOUNTED", "sleep 60")
+    site.file.write_bytes(OURS + _task(1, 0, 7))
+    site.cell = site.cell.within(0.2)
+
+    assert site.ends(7, looks_since=NOW) == {"gc.alpha.3.7": {1: 0}}
+    assert "event=not_all_accounting_read cell=b" in caplog.text

@@ -1,6 +1,6 @@
 """What a cycle reads of what was sent grows with what has ended, not with what runs."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -61,6 +61,7 @@ class Site:
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
         self.updator = Updator(policy, database, Predictions(database), Marks(database), Clock())
         self.asked = 0
+        self.searched: list[bool] = []  # by question, whether that was for all that is kept
         self.events: tuple[Event, ...] = ()
         self.late: list[tuple[Array, ...]] = []  # what was asked for, in one question each
         self.living: frozenset[int] = frozenset()
@@ -77,8 +78,9 @@ class Site:
             jobs={7: tuple(_row(some) for some in rows)},
         )
 
-        def ends(asked: Mapping[Array, range]) -> dict[Array, Ends]:
+        def ends(asked: Mapping[Array, range], late: Container[Array]) -> dict[Array, Ends]:
             self.asked += len(asked)
+            self.searched += [self.array in late]
             return dict.fromkeys(asked, ended)
 
         vars(self.updator)["_ends"] = ends
@@ -210,6 +212,25 @@ def test_what_is_missed_for_long_is_asked_for_before_it_counts_as_deleted(
 
     assert site.look(range(3, 6), ended={}) == ([2], False)
     assert site.late == [(site.array,)]
+
+
+def test_all_that_is_kept_is_searched_once_before_a_task_counts_as_lost(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records may have been rotated away while nobody looked."""
+    missed_s = 59.0
+
+    def for_long(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+        return dict.fromkeys(gone, missed_s)
+
+    monkeypatch.setattr(site.updator._missing, "for_s", for_long)
+    site.living = frozenset({1, 2})
+    site.look(range(3, 6), ended={})
+    missed_s = 61.0
+    for _ in range(2):
+        site.look(range(3, 6), ended={})
+
+    assert site.searched == [False, True, False]
 
 
 def test_what_was_deleted_before_it_began_has_ended_once_it_is_not_listed(site: Site) -> None:
