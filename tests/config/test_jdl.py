@@ -242,6 +242,19 @@ def test_a_folder_begins_in_the_home_where_it_says_so(folder: str, read: str) ->
     assert said.jdl.clusters["beta"].exec_directory == read
 
 
+@pytest.mark.parametrize("folder", ["$HOMEX/a", "~bob/a", "$SCRATCH", "${HOME", "$HOME;x"])
+def test_a_folder_that_begins_with_what_is_not_expanded_is_refused(folder: str) -> None:
+    """Its tasks would look for a folder of that name, each in vain."""
+    text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}, '
+    text += f'"exec_directory": "{folder}"}}'
+
+    with pytest.raises(ConfigError) as refused:
+        jdl.load("n.json", text)
+
+    first = folder.split("/")[0]
+    assert f"{first} is not known there; a folder is right, $HOME/... or /..." in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "said",
     [

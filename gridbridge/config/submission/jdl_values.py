@@ -154,6 +154,8 @@ def _directory(value: object) -> str:
     text = text_of(PATH)(value)
     home = re.match(r"(~|\$HOME|\$?\{HOME\})(/|$)", text)
     rest = text[home.end() :] if home else text
+    if not home and text.startswith(("~", "$")):
+        raise ValueError(f"{text.split('/')[0]} is not known there")
     if macro := MACRO.search(rest):
         raise ValueError(f"{macro[0]} is not known there")
     return f"{'$HOME/' if home else ''}{rest}".rstrip("/") if (home or rest) else ""
@@ -269,7 +271,7 @@ def one_of(words: Iterable[str]) -> str:
 KEYS: Mapping[str, Key] = {
     "exec_file": Key(field="exec_file", read=command_line, right="a command line is right"),
     "exec_directory": Key(
-        field="exec_directory", read=_directory, right="a folder is right, $HOME/..."
+        field="exec_directory", read=_directory, right="a folder is right, $HOME/... or /..."
     ),
     "resources": Key(field=TOGETHER, read=layout, right=LAYOUT),
     "walltime": Key(field="walltime_s", read=seconds, right=TIME),

@@ -222,9 +222,9 @@ def _by_cluster(tasks: Iterable[ShownTask]) -> dict[str, list[ShownTask]]:
 
 
 def _folder(login: Login | None, directory: str, number: int) -> str:
-    """Return the campaign's folder; below the home where the directory says so."""
+    """Return the campaign's folder, below the home unless the directory begins with a slash."""
     is_home = not directory or directory.startswith(HOME)
     rest = directory.removeprefix(HOME).strip("/") if is_home else directory
     home = "." if login else os.path.expanduser("~")
-    base = f"{home}/{rest}".rstrip("/") if is_home else rest
+    base = f"{home}/{rest}".rstrip("/") if is_home or not rest.startswith("/") else rest
     return f"{base}/campaign.{number}"

@@ -196,6 +196,7 @@ def bring(folder: Path, number: int, jdl: Jdl, *parameters: str) -> None:
         ("$HOME", "{home}/campaign.7", "./campaign.7"),
         ("$HOME/a b/c", "{home}/a b/c/campaign.7", "./a b/c/campaign.7"),
         ("/scratch", "/scratch/campaign.7", "/scratch/campaign.7"),
+        ("runs", "{home}/runs/campaign.7", "./runs/campaign.7"),
     ],
 )
 def test_the_folder_is_below_the_home_of_each_cluster(
