@@ -152,10 +152,18 @@ def _copy(folder: str, names: Iterable[str], to: str) -> None:
     os.listdir(folder)  # OSError for a folder that is not there
     if os.path.samefile(folder, to):
         return
-    for name in names:
-        if os.path.isfile(f"{folder}/{name}"):
-            with _folder_of(name, to) as end:
-                _put(f"{folder}/{name}", os.path.basename(name), end)
+    for name in (path for one in names for path in _files_of(one, folder)):
+        with _folder_of(name, to) as end:
+            _put(f"{folder}/{name}", os.path.basename(name), end)
+
+
+def _files_of(name: str, folder: str) -> Iterator[str]:
+    """Give a file, or the files of a folder however deep: an output may be one, as for rsync."""
+    if os.path.isfile(f"{folder}/{name}"):
+        yield name
+    for here, _, names in os.walk(f"{folder}/{name}"):
+        paths = (f"{here}/{one}" for one in names)
+        yield from (path.removeprefix(f"{folder}/") for path in paths if os.path.isfile(path))
 
 
 @contextmanager

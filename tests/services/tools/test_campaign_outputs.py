@@ -113,6 +113,21 @@ def test_the_outputs_of_successes_are_fetched(beta: Place, tmp_path: Path) -> No
     assert not (tmp_path / "here/1").exists()
 
 
+def test_an_output_that_is_a_folder_is_fetched_whole(beta: Place, tmp_path: Path) -> None:
+    """As rsync does from a cluster by ssh; links to folders are not followed."""
+    inner = Path(beta.folder, "0/dir/a/b")
+    inner.mkdir(parents=True)
+    (inner / "c").write_text("c\n")
+    (inner / "up").symlink_to("..")
+    to = tmp_path / "here"
+
+    (done,) = fetch([ENDED], str(to), {"beta": replace(beta, outputs=("dir",))})
+
+    assert done.problem == ""
+    assert (to / "0/dir/a/b/c").read_text() == "c\n"
+    assert not (to / "0/dir/a/b/up").exists()
+
+
 def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: Place) -> None:
     """Clusters that share a home have their outputs there already."""
     done = fetch(TASKS, beta.folder, {"beta": beta})
