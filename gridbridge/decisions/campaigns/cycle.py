@@ -71,7 +71,8 @@ def plan(seen: Seen) -> Plan:
     """Decide from what is seen; the same rows give the same plan."""
     ends = _ends(seen)
     steps, seen = ends.steps, ends.seen
-    finished, after = steps.last(_finished(ends))
+    at_end = _finished(ends)
+    finished, after = steps.last(at_end)
     wound_up, epilogues = steps.last(_wound_up(ends))
     book, records = note(seen, ends.again, (*finished, *wound_up), steps.noted(Book(seen.events)))
     sending = _sending(ends, book)
@@ -86,6 +87,7 @@ def plan(seen: Seen) -> Plan:
         finished=finished,
         wound_up=wound_up,
         deleted=deleted,
+        unneeded=steps.unneeded(at_end),
         gone=_gone(deleted, seen),
         losers=ends.lost,
         stepped=seen.stepped,

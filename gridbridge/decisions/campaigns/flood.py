@@ -24,6 +24,7 @@ SAID = {
     WipedFor.MADE_WAY: "hold what a local job lacks",
     WipedFor.UNWANTED: "their owner cancelled",
     WipedFor.MOVED: "are to start elsewhere",
+    WipedFor.UNNEEDED: "are prologues that no task needs any more",
     WipedFor.LEFT: "are deleted, and listed again",
 }
 

@@ -18,7 +18,7 @@ from gridbridge.model.campaigns.plan import Seen, Send, Step, Stepped
 from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE, STEPS
 
 TIMES = 3  # that an epilogue is begun which its cluster ended
-BY_CLUSTER = frozenset({Outcome.WIPED, Outcome.PREEMPTED, Outcome.SITE_FAULT})
+BY_CLUSTER = frozenset({Outcome.WIPED, Outcome.MOVED, Outcome.PREEMPTED, Outcome.SITE_FAULT})
 
 
 class Steps:
@@ -88,6 +88,16 @@ class Steps:
             ]
         return tuple(ending), tuple(steps)
 
+    def unneeded(self, campaigns: Iterable[int]) -> tuple[Array, ...]:
+        """Return the prologues of these campaigns that wait, though no task is left for them."""
+        left = frozenset(campaigns)
+        idle = {
+            (one.campaign, one.array)
+            for one in self._now
+            if one.step == PROLOGUE and one.outcome is Outcome.PENDING and one.campaign in left
+        } & self._seen.idle_steps
+        return tuple(one for one in self._seen.arrays if (one.campaign, one.number) in idle)
+
     def noted(self, book: Book) -> Book:
         """Tell of those that failed, and close what a prologue that went well has healed."""
         known = {
@@ -130,8 +140,16 @@ class Steps:
         """Give the clusters at which a campaign's epilogue has to run."""
         visited = self._seen.last_arrays.get(campaign, {})
         for name, wish in self._clusters[campaign].items():
-            if wish.epilogue and name in visited and name in self._seen.asked:
+            is_there = wish.epilogue and name in visited and name in self._seen.asked
+            if is_there and not self._never_began(campaign, name):
                 yield name
+
+    def _never_began(self, campaign: int, cluster: str) -> bool:
+        """Say whether all that was sent there is a prologue that was taken away as it waited."""
+        known = self._last.get((campaign, cluster, PROLOGUE))
+        if known is None or known.outcome is not Outcome.MOVED:
+            return False
+        return known.attempt == 1 and known.array >= self._seen.last_arrays[campaign][cluster]
 
     def _is_over(self, campaign: int, cluster: str) -> bool:
         """Say whether an epilogue has ended there, and nothing was sent after it."""

@@ -191,6 +191,7 @@ class Seen:
     arrays_at_once: int = 1  # of a campaign, to a cluster, in one cycle
     steps: tuple[Stepped, ...] = ()  # of unfinished campaigns, as they were before this look
     stepped: tuple[Attempt, ...] = ()  # of those: what has ended
+    idle_steps: frozenset[tuple[int, int]] = frozenset()  # campaigns, arrays: those that wait
     last_arrays: Mapping[int, Mapping[str, int]] = field(default_factory=dict)  # with steps
 
     @property
@@ -221,6 +222,7 @@ class Plan:
     finished: tuple[int, ...] = ()  # campaigns
     wound_up: tuple[int, ...] = ()  # cancelled ones, whose epilogues are over
     deleted: tuple[Array, ...] = ()  # of cancelled campaigns
+    unneeded: tuple[Array, ...] = ()  # prologues that wait, and for which no task is left
     gone: int = 0  # of those: nothing of them is listed any more, and their ends are waited for
     losers: tuple[Losers, ...] = ()  # attempts whose tasks have succeeded otherwise
     resumed: tuple[Array, ...] = ()  # whose submission was begun and not finished

@@ -18,10 +18,12 @@ class WipedFor(StrEnum):
     MADE_WAY = "made-way"  # a local job lacked what it held
     UNWANTED = "unwanted"  # its owner cancelled the task
     MOVED = "moved"  # it waits there, and could start elsewhere (gridbridge rebalance)
-    LEFT = "left"  # the same, and it is deleted: it was held before it began
+    UNNEEDED = "unneeded"  # it is a prologue that waits, and no task is left
+    LEFT = "left"  # one of both, and it is deleted: it was held before it began
 
 
-OF_MOVES = (WipedFor.MOVED, WipedFor.LEFT)
+IF_WAITING = (WipedFor.MOVED, WipedFor.UNNEEDED)  # what runs by then runs on
+OF_MOVES = (*IF_WAITING, WipedFor.LEFT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

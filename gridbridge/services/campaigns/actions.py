@@ -11,6 +11,7 @@ from gridbridge.model.campaigns.events import ROOTS
 from gridbridge.model.campaigns.numbers import MOST
 from gridbridge.model.campaigns.plan import Plan
 from gridbridge.model.campaigns.sections import Failures
+from gridbridge.model.campaigns.wiping import Wipe, WipedFor
 from gridbridge.services.campaigns.array_commands import ArrayCommands
 from gridbridge.services.campaigns.observations import Observations
 from gridbridge.services.campaigns.sending.answers import Answers, tell
@@ -25,6 +26,7 @@ from gridbridge.state.database.campaign_copies import CampaignCopies
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks
 
 
 class Actions:
@@ -50,6 +52,7 @@ class Actions:
         answers = Answers(database, acts, clock, failures, noting, troubles)
         self._submissions = Submissions(campaigns, acts, clock, answers.settle, most, turns)
         self._ends = Ends(campaigns, acts)
+        self._marks = Marks(database)
 
     def touched(self) -> tuple[Attempt, ...]:
         """Return the attempts that were sent or noted since the last call."""
@@ -67,6 +70,8 @@ class Actions:
         self._noting.all(plan)
         for array in plan.deleted:
             self._delete(array)
+        for array in plan.unneeded:
+            self._leave_to_nikita(array)
         for lost in plan.losers:
             self._end(lost)
         self._submissions.resume(plan.resumed)
@@ -80,6 +85,18 @@ class Actions:
             self._submissions.send(send)
         for copies in plan.copies:
             self._submissions.begin([self._copies.intend(copies, self._clock.now())])
+
+    def _leave_to_nikita(self, array: Array) -> None:
+        """Mark the one task of an array: nikita deletes it if it waits still by then."""
+        self._marks.put(
+            Wipe(
+                campaign=array.campaign,
+                array=array.number,
+                cluster=array.cluster,
+                wiped_for=WipedFor.UNNEEDED,
+                places=(range(1, 2),),
+            )
+        )
 
     def _end(self, lost: Losers) -> None:
         """End attempts whose tasks have succeeded; those that fail to end are named again."""

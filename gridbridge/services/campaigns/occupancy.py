@@ -83,6 +83,16 @@ def running_places(array: Array, seen: ClusterSnapshot) -> frozenset[int]:
     )
 
 
+def idle(arrays: Iterable[Array], answers: Answers) -> frozenset[tuple[int, int]]:
+    """Return the arrays that their clusters list, and of which all that is listed waits."""
+    rows = {one: answers[one.cluster].jobs.get(one.job_id, ()) for one in arrays}
+    return frozenset(
+        (one.campaign, one.number)
+        for one, some in rows.items()
+        if some and all(row.state.is_waiting for row in some)
+    )
+
+
 def _places(array: Array, rows: Iterable[JobStatus]) -> frozenset[int]:
     whole = range(1, array.size + 1)
     return frozenset(place for row in rows for some in row.tasks or (whole,) for place in some)

@@ -38,6 +38,7 @@ from gridbridge.services.campaigns.asking import Asking, ends_of, living_of
 from gridbridge.services.campaigns.missing import Missing
 from gridbridge.services.campaigns.occupancy import (
     elapsed,
+    idle,
     listed_places,
     room,
     running_places,
@@ -176,6 +177,7 @@ class Updator:
             arrays_at_once=ARRAYS_AT_ONCE,
             steps=steps,
             stepped=tuple(one for one in every if is_step(one.task)),
+            idle_steps=idle({*released} - {*of_tasks}, answers),
             last_arrays=self._last_arrays(campaigns),
         )
 

@@ -7,7 +7,7 @@ from sqlalchemy import BigInteger, Column, Table, func, not_, select, true
 
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.making_way.contest import Request, Tried, Way
-from gridbridge.model.campaigns.wiping import Mark, Wipe, WipedFor
+from gridbridge.model.campaigns.wiping import IF_WAITING, Mark, Wipe, WipedFor
 from gridbridge.state.database.campaign_tables import ATTEMPTS, PLACE, delete_places, forget_ended
 from gridbridge.state.database.columns import METADATA, Moment, Words
 from gridbridge.state.database.core import Database
@@ -50,11 +50,11 @@ class Marks:
     def put(self, wipe: Wipe) -> None:
         """Mark tasks; one that was marked before gets the new mark.
 
-        But what its owner wants no more stays so, and a task is only to be moved if nothing else
-        is meant for it: whoever looked before that knew nothing of it.
+        But what its owner wants no more stays so, and a task is only to be deleted while it waits
+        if nothing else is meant for it: whoever looked before that knew nothing of it.
         """
         rows = [key | {"wiped_for": wipe.wiped_for} for key in _keys(wipe)]
-        unless = true() if wipe.wiped_for is WipedFor.MOVED else _UNWANTED
+        unless = true() if wipe.wiped_for in IF_WAITING else _UNWANTED
         self._database.execute_each(self._database.upsert(MARKS, unless), rows)
 
     def cancel(self, campaign: int, task: int) -> int:

@@ -223,6 +223,33 @@ def test_the_failure_of_a_prologue_that_came_too_late_is_no_event() -> None:
     assert found.changes.events == ()
 
 
+def test_a_prologue_that_waits_while_no_task_is_left_is_not_needed() -> None:
+    """Its campaign would wait with it for as long as others have the cluster's slots."""
+    known = {"steps": (stepped(PROLOGUE, Outcome.PENDING),), "arrays": (array(),)}
+    idle = {**known, "idle_steps": frozenset({(1, 1)})}
+    waits, runs = plan(seen(waiting=0, **idle)), plan(seen(waiting=0, **known))
+
+    assert (waits.unneeded, waits.finished, waits.deleted) == ((array(),), (), ())
+    assert (runs.unneeded, runs.finished) == ((), ())
+    assert plan(seen(**idle)).unneeded == ()  # there are tasks for it
+
+
+def test_where_the_prologue_was_taken_away_as_it_waited_nothing_is_to_be_cleaned() -> None:
+    """It is no failure; one before it may have begun, and left something."""
+    found = plan(seen(waiting=0, **ended(PROLOGUE, Outcome.MOVED)))
+    second = plan(seen(waiting=0, **ended(PROLOGUE, Outcome.MOVED, 2)))
+
+    assert (found.finished, found.steps, found.changes.events) == ((1,), (), ())
+    assert (second.finished, second.steps) == ((), (begun(EPILOGUE),))
+
+
+def test_tasks_that_come_after_that_find_another_prologue() -> None:
+    """As those that are tried again do."""
+    found = plan(seen(steps=(stepped(PROLOGUE, Outcome.MOVED),)))
+
+    assert (found.sends, found.steps) == ((), (begun(PROLOGUE, 2),))
+
+
 def test_no_epilogue_runs_where_nothing_ran() -> None:
     """Nor at a cluster that is configured no more."""
     assert plan(seen(waiting=0, last_arrays={1: {}})).finished == (1,)

@@ -369,6 +369,23 @@ def test_a_prologue_or_epilogue_that_waits_is_left_alone(
     assert (left, wipe.wiped_for) == ([], WipedFor.OVERRAN)
 
 
+def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(
+    nikita: Nikita, cell: Cell
+) -> None:
+    """As the runner has marked it; one that has begun goes on, and is marked no more."""
+    array, marks = begun(nikita, PROLOGUE), Marks(nikita.database)
+    unneeded = replace(moved(range(1, 2)), wiped_for=WipedFor.UNNEEDED)
+    marks.put(unneeded)
+    plan = cycle(nikita, array, beta(row(range(1, 2), RUNNING, since=NOON)))
+    left = [*cell.deleted], marks.all()
+    marks.put(unneeded)
+    cycle(nikita, array, beta(row(range(1, 2))))
+
+    assert (left, len(plan.spared)) == (([], {}), 1)
+    assert cell.deleted == [(1, (range(1, 2),))]
+    assert marks.all()[1, 1] == {1: Mark(wiped_for=WipedFor.LEFT)}
+
+
 def test_the_prologue_of_a_cancelled_campaign_is_deleted(nikita: Nikita, cell: Cell) -> None:
     """Though it waits."""
     array = begun(nikita, PROLOGUE)

@@ -24,8 +24,8 @@ def parts(
 ) -> Iterator[Part]:
     """Give the tasks that wait or run at clusters that answered; those being deleted are left.
 
-    So are prologues and epilogues, `steps`, that wait: each has one cluster where it may run. Their
-    ages are right though this host's clock leapt.
+    So are prologues and epilogues, `steps`, that wait and are not marked to go: each has one
+    cluster where it may run. Their ages are right though this host's clock leapt.
     """
     every = tuple(leaps)
     for array in arrays:
@@ -34,11 +34,10 @@ def parts(
             continue
         of_array = marks.get((array.campaign, array.number), {})
         for row in answers[array.cluster].jobs.get(array.job_id, ()):
-            if row.state.is_waiting and (array.campaign, array.number) in steps:
-                continue
-            if since := _since(array, row, campaign):
+            is_kept = row.state.is_waiting and (array.campaign, array.number) in steps
+            if not is_kept and (since := _since(array, row, campaign)):
                 yield from _split(array, campaign, row, moved(since, every), of_array)
-            elif of_array and (row.state.is_put_back or _is_held(row)):
+            elif of_array and (is_kept or row.state.is_put_back or _is_held(row)):
                 split = _split(array, campaign, row, array.intended_at, of_array)
                 yield from (part for part in split if part.marked in TO_GO)
 
