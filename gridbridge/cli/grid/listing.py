@@ -60,10 +60,14 @@ def errors(known: ShownErrors) -> str:
 
 
 def summary(one: ShownCampaign) -> tuple[str, ...]:
-    """Return a campaign's row of the summary; Running is what was sent and has not ended."""
-    running = max(0, one.tasks - one.ended - one.waiting) if one.state.is_alive else 0
-    numbers = (one.waiting, running, one.ended, one.failed)
+    """Return a campaign's row of the summary."""
+    numbers = (one.waiting, running(one), one.ended, one.failed)
     return (str(one.number), one.owner, one.state, one.type, *map(str, numbers))
+
+
+def running(one: ShownCampaign) -> int:
+    """Return how many tasks were sent and have not ended."""
+    return max(0, one.tasks - one.ended - one.waiting) if one.state.is_alive else 0
 
 
 def in_range(text: str) -> Callable[[int], bool]:
@@ -105,6 +109,11 @@ def tasks(found: Iterable[ShownTask], parameters: Sequence[str], is_headless: bo
 def as_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> None:
     """Print campaigns as comma-separated values."""
     _print_csv(CSV_HEAD, map(_csv_row, campaigns), is_headless)
+
+
+def summary_as_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> None:
+    """Print the summary as comma-separated values, in CiGri's columns."""
+    _print_csv(SUMMARY_HEAD, map(summary, campaigns), is_headless)
 
 
 def tasks_as_csv(found: Iterable[ShownTask], parameters: Sequence[str], is_headless: bool) -> None:

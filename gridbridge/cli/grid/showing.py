@@ -42,9 +42,10 @@ class View:
 def listed(found: Sequence[ShownCampaign], view: View, *, is_summary: bool) -> None:
     """Show campaigns, a line each."""
     if view.is_json:
-        output.as_json(plain(found))
+        output.as_json([_plain(one) for one in found])
     elif view.is_csv:
-        listing.as_csv(found, view.is_headless)
+        as_csv = listing.summary_as_csv if is_summary else listing.as_csv
+        as_csv(found, view.is_headless)
     elif is_summary:
         output.table(SUMMARY_HEAD, [summary(one) for one in found], numbers=SUMMARY_HEAD[4:])
     else:
@@ -52,14 +53,19 @@ def listed(found: Sequence[ShownCampaign], view: View, *, is_summary: bool) -> N
             output.line(line)
 
 
+def _plain(one: ShownCampaign) -> dict[str, object]:
+    """Return a campaign as JSON shows it, with the summary's number of tasks that run."""
+    known = plain(one)
+    assert isinstance(known, dict)
+    return known | {"running": listing.running(one)}
+
+
 def full(one: ShownCampaign, first: int, view: View) -> None:
     """Show a campaign with its tasks from one number on."""
     parameters = campaign_tasks.parameters(one.number)
     tasks = campaign_tasks.tasks(one, first, view.folder)
     if view.is_json:
-        known = plain(one)
-        assert isinstance(known, dict)
-        output.as_json(known | {"jobs": [listing.plain(task, parameters) for task in tasks]})
+        output.as_json(_plain(one) | {"jobs": [listing.plain(task, parameters) for task in tasks]})
     elif view.is_csv:
         listing.tasks_as_csv(tasks, parameters, view.is_headless)
     else:

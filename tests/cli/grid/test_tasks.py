@@ -317,6 +317,21 @@ def test_a_summary_counts_the_tasks_of_some_campaigns(site: Site) -> None:
     ]
 
 
+def test_a_summary_has_its_columns_in_every_form(site: Site) -> None:
+    """Comma-separated they are CiGri's; JSON has one more than without."""
+    site.show(SWEEP)
+    told = site.stat("-s", "7", "--csv").output
+    bare = site.stat("-s", "7", "--csv", "-H").output
+    (known,) = json.loads(site.stat("-s", "7", "--json").output)
+
+    assert told.splitlines() == [
+        "Id,User,Status,Type,Waiting,Running,Finished,ToFix Err",
+        "7,alice,in_treatment,default,1999,1,3,1",
+    ]
+    assert bare.splitlines() == told.splitlines()[1:]
+    assert (known["waiting"], known["running"], known["ended"]) == (1999, 1, 3)
+
+
 @pytest.mark.parametrize(
     ("text", "those"),
     [("3", {3}), ("2-3", {2, 3}), ("3-*", {3, 4}), ("*-2", {1, 2}), ("*-*", {1, 2, 3, 4})],
