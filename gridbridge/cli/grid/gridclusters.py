@@ -32,10 +32,11 @@ def gridclusters(
 ) -> int:
     """Show the clusters that campaigns may use, as the last cycle of the runner found them.
 
-    A bar is 80 columns wide: # slots that others use, o slots of campaigns' tasks, . free slots, x
-    slots that take no work. Free are those that best-effort tasks may take; free_for_normal of -I
-    are those of ordinary tasks, for which best-effort ones make way. With -I the open events of
-    each are told. Exit status: 0; 2 usage, or what is published can't be read.
+    One where no campaign goes on is not asked: it is shown as gridbridge-poller saw it, if that
+    asks it. A bar is 80 columns wide: # slots that others use, o slots of campaigns' tasks, . free
+    slots, x slots that take no work. Free are those that best-effort tasks may take;
+    free_for_normal of -I are those of ordinary tasks, for which best-effort ones make way. With -I
+    the open events of each are told. Exit status: 0; 2 usage, or what is published can't be read.
 
     \b
     Example:

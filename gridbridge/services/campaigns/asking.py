@@ -62,6 +62,13 @@ class Asking:
         answers = ((name, found[name].snapshot) for name in names)
         return {name: ours_alone(self._policy, seen, submitted) for name, seen in answers if seen}
 
+    def told(self, clusters: Iterable[str], limit_s: float) -> dict[str, ClusterSnapshot]:
+        """Return what these clusters have told others so lately; none of them is asked."""
+        found = {
+            name: self._known(name, sent_to(self._database, name), limit_s) for name in clusters
+        }
+        return {name: one.snapshot for name, one in found.items() if one and one.snapshot}
+
     def _known(self, name: str, sent: Sent, limit_s: float) -> Found | None:
         if not limit_s:
             return None

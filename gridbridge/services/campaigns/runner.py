@@ -120,7 +120,7 @@ class Runner:
         self._publication.show_cycle(seen, plan)
         self._sweep()
         self._publication.show(self._showing.show())
-        self._showing.show_clusters(seen)
+        self._showing.show_clusters(seen, self._updator.others)
         self._notifier.look()
         self.is_urgent = plan.is_urgent
 

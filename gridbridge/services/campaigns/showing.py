@@ -1,6 +1,6 @@
 """Shows people events, and the clusters as campaigns find them: numbers, never parameters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from gridbridge.model.campaigns.events import Event, ShownEvents
@@ -8,11 +8,14 @@ from gridbridge.model.campaigns.plan import Seen
 from gridbridge.model.campaigns.shown import ShownGrid, ShownGridCluster
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.services.campaigns.occupancy import room as room_of
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaigns_shown
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
 
+NOBODY: Mapping[str, ClusterSnapshot] = {}
 CLOSED_SHOWN = timedelta(days=7)
 
 
@@ -34,15 +37,20 @@ class Showing:
         campaigns_shown.put(ShownEvents(at=now, events=events), self._folder)
         return tuple(one for one in events if not one.closed_at)
 
-    def show_clusters(self, seen: Seen) -> None:
-        """Show clusters as a cycle saw them."""
-        grid = ShownGrid(at=self._clock.now(), clusters=tuple(self._clusters(seen)))
+    def show_clusters(self, seen: Seen, others: Mapping[str, ClusterSnapshot] = NOBODY) -> None:
+        """Show clusters as a cycle saw them, and those that it did not ask as others saw them."""
+        grid = ShownGrid(at=self._clock.now(), clusters=tuple(self._clusters(seen, others)))
         campaigns_shown.put(grid, self._folder)
 
-    def _clusters(self, seen: Seen) -> Iterator[ShownGridCluster]:
+    def _clusters(
+        self, seen: Seen, others: Mapping[str, ClusterSnapshot]
+    ) -> Iterator[ShownGridCluster]:
+        rooms = {**room_of(self._policy, others, {}, {}), **seen.room}
+        moments = {name: one.taken_at for name, one in others.items()}
+        moments |= dict.fromkeys(seen.room, seen.at)
         jdls = {one.number: one.jdl for one in seen.campaigns}
         for name, cluster in sorted(self._policy.clusters.items()):
-            room = seen.room.get(name)
+            room = rooms.get(name)
             there = [one for one in seen.there if one.cluster == name]
             waiting = sum(one.waiting for one in there)
             used = (
@@ -52,7 +60,7 @@ class Showing:
             yield ShownGridCluster(
                 name=name,
                 kind=cluster.kind,
-                answered_at=seen.at if room else None,
+                answered_at=moments.get(name),
                 slots=room.slots if room else None,
                 used=room.used if room else None,
                 free=room.free(is_besteffort=True) if room else None,

@@ -121,6 +121,7 @@ class Updator:
         self._searched: set[Attempt] = set()  # for whose ends all that is kept was read
         self._fast: set[tuple[str, str]] = set()  # a cluster, and its host whose clock is ahead
         self.answers: dict[str, ClusterSnapshot] = {}  # of the last look
+        self.others: dict[str, ClusterSnapshot] = {}  # clusters of no campaign, as others saw them
         self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # s, of the tasks that run
 
     def news(self) -> list[ClusterSnapshot]:
@@ -132,7 +133,9 @@ class Updator:
         campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()
         waiting = self._campaigns.waiting()
         used = _used(campaigns, arrays)
-        answers = self.answers = self._asking.ask(used, arrays, self._policy.poller.interval_s)
+        limit_s = self._policy.poller.interval_s
+        answers = self.answers = self._asking.ask(used, arrays, limit_s)
+        self.others = self._asking.told(self._policy.clusters.keys() - used, limit_s)
         released = _released(arrays, answers)
         rivals = self._copies.rivals(one.number for one in campaigns)
         steps = self._tries.steps(campaigns)

@@ -126,6 +126,20 @@ def test_a_cluster_is_asked_once_for_all_programs(site: Site) -> None:
     assert site.asked == [{7}]
 
 
+def test_what_it_told_others_is_known_without_a_question(site: Site) -> None:
+    """As long as it is no older than that, as all answers are."""
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
+    clock = Clock(lambda: NOON.timestamp() + site.after_s)
+    asking = Asking(policy, site.database, clock)
+    before = asking.told(["beta"], 5.0)
+    site.ask()
+    now = asking.told(["beta"], 5.0)
+    site.after_s = 6.0
+
+    assert (before, [*now], asking.told(["beta"], 5.0)) == ({}, ["beta"], {})
+    assert len(site.asked) == 1
+
+
 def test_it_is_asked_again_after_the_interval_and_by_who_must_know_now(site: Site) -> None:
     site.send(7)
     site.ask()

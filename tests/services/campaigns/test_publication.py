@@ -28,6 +28,7 @@ from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site as SiteSection
+from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.services.campaigns.publication import Publication
 from gridbridge.services.campaigns.requests import Requests
@@ -233,6 +234,27 @@ def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
     assert shown
     (beta,) = (cluster for cluster in shown.clusters if cluster.name == "beta")
     assert (beta.running, beta.used_by_campaigns) == (7, 13)
+
+
+def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
+    """The poller asks it for transfers; of one that nobody asks nothing is known."""
+    queue = QueueStatus(name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=4)
+    beta = ClusterSnapshot(
+        cluster="beta", taken_at=NOON, queues=(queue,), jobs={}, pending=0, free_slots=3
+    )
+    clusters = {"beta": Cluster(), "gamma": Cluster()}
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
+    seen = Seen(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=1)
+
+    Showing(policy, site.database, Clock(), site.folder).show_clusters(seen, {"beta": beta})
+
+    shown = campaigns_shown.read(ShownGrid, site.folder)
+    assert shown
+    assert [(one.name, one.free_for_normal, one.slots) for one in shown.clusters] == [
+        ("beta", 3, 4),
+        ("gamma", None, None),
+    ]
+    assert [one.answered_at for one in shown.clusters] == [NOON, None]
 
 
 def test_no_parameter_is_shown(site: Site) -> None:
