@@ -251,8 +251,19 @@ def brought(
     except (ValueError, RecursionError) as error:
         raise NotTheirs(f"campaign {campaign}: its file is damaged") from error
     except (OSError, StateError) as error:
-        why = "its file is not yours to read" if uid else "its owner alone may do that"
-        raise NotTheirs(f"campaign {campaign}: {why}") from error
+        raise NotTheirs(f"campaign {campaign}: {_not_ours(uid)}") from error
+
+
+def require_ours(campaign: int, folder: str = CAMPAIGNS) -> None:
+    """Refuse another's campaign (NotTheirs), as far as its file is there."""
+    uid = os.geteuid()
+    with suppress(FileNotFoundError):
+        if os.lstat(f"{folder}/{file_of(campaign)}").st_uid != uid:
+            raise NotTheirs(f"campaign {campaign}: {_not_ours(uid)}")
+
+
+def _not_ours(uid: int) -> str:
+    return "its file is not yours to read" if uid else "its owner alone may do that"
 
 
 def owner_of(campaign: int, folder: str = CAMPAIGNS) -> int:
