@@ -14,7 +14,7 @@ from gridbridge.decisions.campaigns.failures.in_vain import in_vain
 from gridbridge.decisions.campaigns.matching import array_tasks, places
 from gridbridge.decisions.campaigns.schedulers.protocol import End
 from gridbridge.decisions.campaigns.schedulers.registry import finalizer_of
-from gridbridge.decisions.campaigns.slots import FreeSlots
+from gridbridge.decisions.campaigns.slots import FreeArrays, FreeSlots
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, Outcome
 from gridbridge.model.campaigns.copies import Copies, Tail
 from gridbridge.model.campaigns.jdl import AtCluster
@@ -41,6 +41,7 @@ class Left:
     """What a cycle's sends have left for copies, which take from it one after the other."""
 
     free: FreeSlots
+    arrays: FreeArrays
     there: Counter[Pair]  # tasks, with those that are sent
     in_vain: Mapping[Pair, int]  # tasks that nikita deleted as they waited
 
@@ -69,10 +70,13 @@ def copies(seen: Seen, decided: Decided) -> tuple[Copies, ...]:
 def _copies(seen: Seen, decided: Decided) -> Iterator[Copies]:
     campaigns = {one.number: one for one in seen.campaigns}
     there = _there(seen, decided)
-    left = Left(free=places(seen).free, there=there, in_vain=in_vain(seen))
+    given = places(seen)
+    left = Left(free=given.free, arrays=given.arrays, there=there, in_vain=in_vain(seen))
     counted = _Counted(seen, decided)
     for send in decided.sends:
         left.free.take(send.cluster, _wish(campaigns[send.campaign], send.cluster), send.tasks)
+        arrays = -(-send.tasks // array_tasks(seen, send.cluster))
+        left.arrays.take(send.campaign, send.cluster, arrays)
     for tail in seen.tails:
         campaign = campaigns[tail.campaign]
         finalizer = finalizer_of(campaign)
@@ -80,6 +84,7 @@ def _copies(seen: Seen, decided: Decided) -> Iterator[Copies]:
         end = _end(campaign, tail, counted, free, decided.over, seen.finalize)
         for one in finalizer.copies(end) if finalizer else ():
             left.free.take(one.cluster, _wish(campaign, one.cluster), len(one.tasks))
+            left.arrays.take(one.campaign, one.cluster, 1)
             yield one
 
 
@@ -147,4 +152,6 @@ def _room(campaign: Campaign, cluster: str, max_tasks: int, left: Left) -> int:
     most = max_tasks
     if wish.max_jobs:
         most = min(most, wish.max_jobs - left.there[campaign.number, cluster])
+    if not left.arrays.of(campaign.number, cluster):
+        return 0  # it takes no more arrays of this owner
     return max(0, min(left.free.of(cluster, wish) // wish.slots, most))

@@ -20,6 +20,7 @@ from gridbridge.model.campaigns.events import Code
 from gridbridge.model.campaigns.plan import Again, Plan, Room, Seen, Send, Stepped, There
 from gridbridge.model.campaigns.sharing import Sharing
 from gridbridge.model.campaigns.steps import PROLOGUE
+from gridbridge.model.job import ArrayLimits
 from tests.decisions.campaigns.test_events import NOON, SWEEP, event
 
 S, E, P = Outcome.SUCCESS, Outcome.PROGRAM_ERROR, Outcome.PREEMPTED
@@ -294,3 +295,17 @@ def test_copies_keep_to_max_jobs_with_the_tasks_that_are_there(
     )
 
     assert copied(replace(look, campaigns=(replace(campaign, jdl=jdl),), there=there)) == expected
+
+
+@pytest.mark.parametrize(("most", "expected"), [(1, ()), (2, (FIRST,))])
+@pytest.mark.parametrize("kind", ["of_person", "of_all"])
+def test_copies_keep_to_the_arrays_that_a_cluster_takes(
+    kind: str, most: int, expected: tuple[Copies, ...]
+) -> None:
+    """Each is an array there, as those of the campaign's own tasks are (max_u_jobs, max_jobs)."""
+    look = seen(tails=(TAIL,))
+    limits = ArrayLimits(**{kind: most})
+    room = {**look.room, "gamma": replace(look.room["gamma"], limits=limits)}
+
+    assert [one.cluster for one in look.arrays] == ["beta", "gamma"]
+    assert copied(replace(look, room=room)) == expected
