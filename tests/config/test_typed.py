@@ -212,6 +212,21 @@ def test_tasks_that_share_a_file_add_to_it(tmp_path: Path) -> None:
     assert (tmp_path / "both").read_text() == "2\n1\n"
 
 
+@pytest.mark.parametrize("letter", ["o", "e"])
+def test_an_output_that_can_not_be_opened_is_told_by_its_option(
+    tmp_path: Path, letter: str
+) -> None:
+    """The task does not begin; its standard error is still that of the campaign."""
+    lines = f"#$ -N n -{letter} none/its -wd {tmp_path}\ntouch begun\n"
+
+    run(typed.script("job.sh", lines, (), AT), tmp_path, 1)
+
+    told = (tmp_path / "campaign.7/0.1.err").read_text().splitlines()[-1]
+    right = "a folder that is there, and yours, is right"
+    assert told == f"gridbridge: -{letter} none/its: can't be opened; {right}"
+    assert not (tmp_path / "begun").exists()
+
+
 def test_a_script_without_an_array_is_one_task(tmp_path: Path) -> None:
     """Its shell is the one of -S, else its first line's, else sh."""
     said = typed.script("a/job.sh", 'echo "$SGE_TASK_ID $V"\n#$ -v V=1,W', (), AT)

@@ -163,10 +163,18 @@ def _redirected(asked: Asked) -> str:
 
 
 def _to(sign: str, path: str, letter: str, end: str) -> str:
-    """Return the lines for one stream; in a folder its file is called as qsub(1) says."""
+    """Return the lines for one stream; in a folder its file is called as qsub(1) says.
+
+    The shell would end by itself where `exec` can't open it, and say no option.
+    """
     place = "".join(_pieces(path))
     name = f"$JOB_NAME.{letter}$JOB_ID{end}"
-    return f'gb_to={place}\n[ ! -d "$gb_to" ] || gb_to=$gb_to/{name}\nexec {sign}"$gb_to"\n'
+    told = f"gridbridge: -{letter} $gb_to: can't be opened; a folder that is there, and yours,"
+    return (
+        f'gb_to={place}\n[ ! -d "$gb_to" ] || gb_to=$gb_to/{name}\n'
+        f'true {sign}"$gb_to" || {{ echo "{told} is right" >&2 && exit 1; }}\n'
+        f'exec {sign}"$gb_to"\n'
+    )
 
 
 def _pieces(path: str) -> list[str]:
