@@ -455,3 +455,29 @@ def test_what_is_told_of_a_key_is_one_line_of_printable_text(within: str) -> Non
     told = wrong.value.problems
     assert all(one.isprintable() for one in told)
     assert any("[31mx" in one for one in told)
+
+
+@pytest.mark.parametrize(
+    "command", ["./run # fast", "# nothing", "a\n./run --x;# y", "echo \\\\ #", "(a) #"]
+)
+def test_a_command_that_ends_in_a_comment_is_refused(command: str) -> None:
+    """Its tasks would do well without their parameters, all of them the same."""
+    with pytest.raises(ValueError, match="a comment ends it"):
+        jdl_values.command_line(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "./run a#b",
+        "./run '# a'",
+        './run "it\'s # a"',
+        "./run \\# a",
+        "./run ${x#y} $#",
+        "# what it does\n./run",
+        "cat <<end # it's\nend\n./run",
+    ],
+)
+def test_a_command_may_have_other_signs_of_it(command: str) -> None:
+    """In quotation marks, in words, and on lines before."""
+    assert jdl_values.command_line(command) == command

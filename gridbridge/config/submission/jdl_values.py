@@ -49,6 +49,7 @@ LATER = (  # what is not there yet, so that a campaign which needs it is refused
     "inputs",  # ours: which datasets a task reads, so that it runs where they are
 )
 NOTHING = ("false", "no", "none", "")  # words that ask for nothing
+WORD_ENDS = " \t\n;&|()"  # of sh: a # behind one of them begins a comment
 COMMANDS = ("exec_file", "prologue", "epilogue")
 MACROS = {  # CiGri's (scheduler 3.2, JDL), and what they are to sh
     "{HOME}": "${HOME}",
@@ -134,10 +135,31 @@ def command_line(value: object) -> str:
     bare = command.rstrip()
     if not bare:
         raise ValueError("it is blank")
+    if _ends_in_comment(bare):
+        raise ValueError("a comment ends it, to which the parameters would be added")
     if "\n" not in command[len(bare) :]:
         return command
     is_escaped = (len(bare) - len(bare.rstrip("\\"))) % 2  # what follows belongs to its line
     return command[: len(bare) + is_escaped]
+
+
+def _ends_in_comment(command: str) -> bool:
+    """Say whether sh takes the end of a command for a comment: a # that begins a word."""
+    quote, before, is_comment = "", " ", False
+    letters = iter(command)
+    for letter in letters:
+        if is_comment:
+            is_comment = letter != "\n"
+        elif letter == "\\" and quote != "'":
+            next(letters, "")  # it stands for itself
+        elif quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        else:
+            is_comment = letter == "#" and before in WORD_ENDS
+        before = letter
+    return is_comment
 
 
 def _encodable(text: str) -> str:
