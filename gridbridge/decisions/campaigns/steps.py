@@ -21,6 +21,13 @@ TIMES = 3  # that an epilogue is begun which its cluster ended
 BY_CLUSTER = frozenset({Outcome.WIPED, Outcome.MOVED, Outcome.PREEMPTED, Outcome.SITE_FAULT})
 
 
+ENDED_BY_CLUSTER = {  # the last of its times
+    Outcome.WIPED: "at last it was deleted there",
+    Outcome.PREEMPTED: "at last its place was needed",
+    Outcome.SITE_FAULT: "at last its host was lost",
+}
+
+
 class Steps:
     """How far prologues and epilogues are, with those that have ended now."""
 
@@ -112,7 +119,8 @@ class Steps:
                 event = opened_now(
                     Kind.CAMPAIGN, Code.EPILOG_EXIT_ERROR, *_pair(one), self._seen.at
                 )
-                book.put(replace(event, exit_status=one.exit_status))
+                why = ENDED_BY_CLUSTER.get(one.outcome, "")
+                book.put(replace(event, exit_status=one.exit_status, why=why))
         return book
 
     def _note_prologue(self, book: Book, one: Stepped) -> None:

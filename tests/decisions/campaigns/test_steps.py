@@ -316,6 +316,14 @@ def test_an_epilogue_that_its_cluster_ended_runs_again(attempt: int, is_again: b
     assert found.finished == (() if is_again else (1,))
 
 
+def test_an_epilogue_that_lost_its_place_each_time_is_told_as_that() -> None:
+    """It failed by nothing of its own."""
+    found = plan(seen(waiting=0, **ended(EPILOGUE, Outcome.PREEMPTED, 3)))
+
+    told = "campaign 1: its epilogue failed at beta: at last its place was needed"
+    assert told in sentences(found)
+
+
 def test_the_submission_of_a_step_goes_on() -> None:
     """As that of any array; a prologue of a cancelled campaign is deleted."""
     begun_one = array(ArrayState.INTENDED)

@@ -47,7 +47,7 @@ WORDS = {
     Code.SITE_FAULT: "{those} {were} lost{hosts} at {cluster}{why}",
     Code.PREEMPTED: "{those} lost their places too often, at last at {cluster}",
     Code.NOT_STARTED: "{those} could not be started anywhere, at last at {cluster}",
-    Code.EPILOG_EXIT_ERROR: "its epilogue failed at {cluster}{status}",
+    Code.EPILOG_EXIT_ERROR: "its epilogue failed at {cluster}{status}{why}",
     Code.RESUBMIT: "{those} asked too often to run again, at last at {cluster}",
 }
 
