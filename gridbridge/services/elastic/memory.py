@@ -1,10 +1,12 @@
 """What the balancer keeps from round to round, beside its nodes."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from gridbridge.decisions.elastic import moments
 from gridbridge.decisions.elastic.moments import record_by_now, watched_by_now
 from gridbridge.decisions.elastic.rounds import Asked
+from gridbridge.model.elastic.clocks import Clocks
 from gridbridge.model.elastic.owned import PoolRecord, WishFor
 from gridbridge.model.elastic.plan import Watched
 from gridbridge.services.encoding import decode, encode
@@ -12,7 +14,7 @@ from gridbridge.state.database import Database
 from gridbridge.state.database.elastic.nodes import Facts, Nodes
 
 POOL, ASKED, WAITING, LAST, UNLISTED = "pool.", "asked.", "eligible", "last", "unlisted"
-WATCHED, SILENT = "watched", "silent"
+WATCHED, SILENT, CLOCKS = "watched", "silent", "clocks"
 MONTHS = 3  # whose costs are kept
 
 
@@ -23,6 +25,38 @@ class Memory:
         self.database = database
         self.nodes = Nodes(database)
         self._facts = Facts(database)
+
+    def follow(self, clocks: Clocks) -> timedelta:
+        """Move all that is kept by as much as the clock was set since the last round; return that.
+
+        All of it is done, or nothing.
+        """
+        told = self._facts.all(CLOCKS).get("")
+        by = moments.step(decode(told, Clocks) if told else None, clocks)
+        with self.database.transaction():
+            if by:
+                self._move(by)
+            self._facts.put(CLOCKS, encode(clocks))
+        return by
+
+    def _move(self, by: timedelta) -> None:
+        self.nodes.replace([moments.node_moved(one, by) for one in self.nodes.all()])
+        records = self.records().items()
+        self.keep_records({pool: moments.record_moved(one, by) for pool, one in records})
+        for key in (UNLISTED, SILENT, WAITING):
+            kept = self._moments(key).items()
+            self._keep_moments(key, {name: moments.moved(at, by) for name, at in kept})
+        known = self._facts.all(WATCHED).get("", {}).items()
+        self.keep_watched(
+            {int(job): moments.watched_moved(decode(one, Watched), by) for job, one in known}
+        )
+        last = dict(self._facts.all(LAST).get("", {}))
+        for key in ("change", "round"):
+            if last.get(key):
+                at = datetime.fromisoformat(str(last[key]))
+                last[key] = moments.moved(at, by).isoformat()
+        if last:
+            self._facts.put(LAST, last)
 
     def records(self, now: datetime | None = None) -> Mapping[str, PoolRecord]:
         """Return what went wrong with pools of late, nothing of it later than now."""

@@ -18,6 +18,7 @@ from gridbridge.decisions.elastic import mastership
 from gridbridge.decisions.elastic.demand.hours import hourly
 from gridbridge.decisions.elastic.shown import Done, counted
 from gridbridge.errors import ConfigError, NotSeen
+from gridbridge.model.elastic.clocks import Clocks
 from gridbridge.model.elastic.machines import MASTER_TAG
 from gridbridge.model.elastic.owned import Cause, Due
 from gridbridge.model.elastic.sections import Balance, Demand, Pool, ProviderKind
@@ -40,6 +41,7 @@ from gridbridge.services.elastic.balanced import BalancedSite, RoundPlan, Seen
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.services.elastic.seeing import Seeing
 from gridbridge.services.journal import Entry
+from gridbridge.shell import host
 from gridbridge.shell.account import become
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.life_sign import BEGIN_S, LifeSign
@@ -161,8 +163,10 @@ class Daemon:
         """Begin a round; none of a slow provider's or machine's is taken for one that hangs."""
         if self._life_sign:
             self._life_sign.begin(longest_round_s(self._wanted))
-        database = self._open()
-        reported = Reported(self._wanted, self._clock, Memory(database))
+        memory = Memory(self._open())
+        if self._wanted.is_acting:
+            self._follow(memory)
+        reported = Reported(self._wanted, self._clock, memory)
         try:
             yield reported
         except NotSeen as error:
@@ -172,6 +176,13 @@ class Daemon:
                 )
             raise
         reported.report()
+
+    def _follow(self, memory: Memory) -> None:
+        """Have what is kept follow the clock, if that was set since the last round."""
+        wall, steady_s = self._clock.now(), self._clock.steady_s()
+        by = memory.follow(Clocks(boot=host.boot(), wall=wall, steady_s=steady_s))
+        if by:
+            _log.warning("event=clock_moved by_s=%.0f", by.total_seconds())
 
     def has_news(self) -> bool:
         """Nobody brings it any."""
