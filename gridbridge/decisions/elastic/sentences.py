@@ -39,6 +39,8 @@ SENTENCES = {
     Verdict.ENOUGH_BOOTING: "{tasks}{since}, {fit}, and no more nodes may be on their way",
     Verdict.NO_SUCH_PLACE: "{tasks}{since}, {fit}, and nodes of pools would be in no queue"
     " or in unknown host groups",
+    Verdict.QUEUE_CLOSED: "{tasks}{since}, {fit}, and the queues of pools are disabled"
+    " on all hosts (`qmod -e QUEUE`)",
     Verdict.NO_NODE: "{tasks}{since}, {fit}, and no new node could run the others",
 }
 

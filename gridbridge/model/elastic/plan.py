@@ -90,6 +90,7 @@ class Verdict(Enum):
     ENOUGH_BOOTING = "enough booting"
     NO_NODE = "no node"
     NO_SUCH_PLACE = "no such place"
+    QUEUE_CLOSED = "queue closed"
     SPARE = "spare"
     ABOVE_MAXIMUM = "above the maximum"
 

@@ -48,3 +48,16 @@ def test_a_host_that_may_not_be_woken_is_no_offer() -> None:
 
     assert (found.wake, found.add, found.verdict) == ((), 0, Verdict.NO_NODE)
     assert [one.job for one in found.refused if one.job] == [7]
+
+
+def test_none_is_woken_for_a_queue_that_somebody_closed() -> None:
+    seen = cell(
+        *(instance(name, state="d") for name in (MASTER, "n1")),
+        instance("s4", state="dau"),
+        wait=[waiting(5)],
+        nodes=[node("s4", state=NodeState.STANDBY.value, pool="rack")],
+        standby=("s4",),
+    )
+    found = plan(seen, {})
+
+    assert (found.wake, found.add) == ((), 0)

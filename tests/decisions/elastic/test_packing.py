@@ -8,8 +8,9 @@ import pytest
 
 from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.decisions.elastic.sentences import reason
-from gridbridge.model.elastic.cell import Begun, Waiting
+from gridbridge.model.elastic.cell import Begun, Instance, Waiting
 from gridbridge.model.elastic.layout import Environment, Layout, Queue, Spread, Varying
+from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Plan, Refusal, Verdict
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 from gridbridge.model.users import Asks
@@ -591,3 +592,46 @@ def test_a_month_has_to_have_a_unit_of_each_new_node_left(billing_s: float, add:
     pools = {"paid": replace(PLAIN["plain"], price=1.0)}
 
     assert plan(seen, pools, budget_month=100.0, billing_s=billing_s).add == add
+
+
+CLOSED = tuple(instance(name, state="d") for name in (MASTER, "n1"))
+
+
+@pytest.mark.parametrize(
+    ("instances", "nodes", "expected", "verdict"),
+    [
+        pytest.param(CLOSED, [], 0, Verdict.QUEUE_CLOSED, id="on all hosts"),
+        pytest.param((*CLOSED, *full("n2")), [], 1, Verdict.MORE_WANTED, id="not on all"),
+        pytest.param((*CLOSED, instance("n2", state="du")), [], 0, Verdict.QUEUE_CLOSED, id="dead"),
+        pytest.param(CLOSED[:1], [], 1, Verdict.MORE_WANTED, id="its only host"),
+        pytest.param(
+            (*full(MASTER), instance("n1", state="d"), instance("n2", state="d")),
+            [node("n1", state="draining"), node("n2", state="standby")],
+            1,
+            Verdict.MORE_WANTED,
+            id="by the balancer",
+        ),
+    ],
+)
+def test_a_queue_that_somebody_closed_gets_no_nodes(
+    instances: tuple[Instance, ...], nodes: list[Node], expected: int, verdict: Verdict
+) -> None:
+    """Its tasks would start there, though an administrator wants none to start."""
+    found = plan(cell(*instances, wait=[waiting(1)], nodes=nodes))
+
+    assert (expected, verdict) == (found.add, found.verdict)
+
+
+def test_a_queue_beside_a_closed_one_gets_nodes_for_its_own_tasks() -> None:
+    pools = {"p": Pool(slots=4, queues="all.q htc.q")}
+    own = [waiting(1, queues=("all.q",)), waiting(1, tasks=4, queues=HTC, jobs=(8,))]
+    found = plan(cell(*CLOSED, wait=own), pools)
+
+    assert found.add == 1
+    assert [(one.job, one.cause) for one in found.refused] == [(7, Refusal.NO_QUEUE)]
+
+
+def test_no_node_is_added_to_a_closed_queue_for_the_least() -> None:
+    found = plan(cell(*CLOSED), PLAIN, spare_nodes=1)
+
+    assert (found.add, found.verdict) == (0, Verdict.QUEUE_CLOSED)

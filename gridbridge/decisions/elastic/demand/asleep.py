@@ -3,15 +3,20 @@
 from collections.abc import Mapping, Sequence
 
 from gridbridge.decisions.elastic.demand.pools import Offer
-from gridbridge.decisions.elastic.demand.rooms import Room, merged
+from gridbridge.decisions.elastic.demand.rooms import Ground, Room, merged
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.sections import Pool
 from gridbridge.model.elastic.standby import STANDBY
 
 
-def resting_offers(seen: Situation, rooms: Mapping[str, Room]) -> tuple[Offer, ...]:
-    """Return an offer for all hosts on standby that are alike, in the order of waking."""
-    alike = merged((rooms[name], (name,)) for name in seen.standby or () if name in rooms)
+def resting_offers(seen: Situation, rooms: Mapping[str, Room], ground: Ground) -> tuple[Offer, ...]:
+    """Return an offer for all hosts on standby that are alike, in the order of waking.
+
+    None is woken for queues that somebody closed.
+    """
+    open_ = {name: ground.without_closed(room) for name, room in rooms.items()}
+    asleep = (name for name in seen.standby or () if name in open_ and open_[name].parts)
+    alike = merged((open_[name], (name,)) for name in asleep)
     return tuple(
         Offer(
             name=f"{STANDBY}{place:06}",

@@ -52,18 +52,25 @@ def offers(
 ) -> tuple[Offer, ...]:
     """Return pools in the order of priority and price; without any, one as nodes usually are."""
     if not pools:
-        pool = Pool()
-        found = (
-            [Offer(name=AS_USUAL, pool=pool, price=0.0, room=usual, most=UNLIMITED)]
-            if usual
-            else []
-        )
-        return tuple(found)
+        return (_usual(usual, ground),) if usual else ()
     told = [_offer(name, pool, seen, ground, patterns, demand) for name, pool in pools.items()]
     return tuple(sorted(told, key=lambda one: (-one.pool.priority, one.slot_price, one.name)))
 
 
 UNLIMITED = 1_000_000
+
+
+def _usual(room: Room, ground: Ground) -> Offer:
+    offer = Offer(name=AS_USUAL, pool=Pool(), price=0.0, room=room, most=UNLIMITED)
+    return _open(offer, ground)
+
+
+def _open(offer: Offer, ground: Ground) -> Offer:
+    """Return an offer without the queues that somebody closed; where that is all, with why."""
+    left = ground.without_closed(offer.room)
+    if offer.room.parts and not left.parts:
+        return replace(offer, most=0, hindrance=Verdict.QUEUE_CLOSED)
+    return replace(offer, room=left)
 
 
 def _offer(
@@ -81,7 +88,7 @@ def _offer(
     most, hindrance = _most(name, pool, own, seen, demand)
     if not _has_place(pool, ground.layout):
         most, hindrance = 0, Verdict.NO_SUCH_PLACE
-    return Offer(
+    offer = Offer(
         name=name,
         pool=pool,
         price=price_at(pool, seen.local_now),
@@ -90,6 +97,7 @@ def _offer(
         hindrance=hindrance,
         groups=groups,
     )
+    return offer if hindrance else _open(offer, ground)
 
 
 def _most(

@@ -52,6 +52,12 @@ class Ground:
     queue: str  # where tasks go that ask for none, where no layout is known
     told: Mapping[str, frozenset[str]] = field(default_factory=dict)  # values that some host has
     in_cell: frozenset[str] = frozenset()  # consumables of the whole cell
+    closed: frozenset[str] = frozenset()  # queues that somebody closed everywhere
+
+    def without_closed(self, room: Room) -> Room:
+        """Return the room of a new node without what nobody may start there."""
+        open_ = tuple(one for one in room.parts if one.queue not in self.closed)
+        return room if open_ == room.parts else replace(room, parts=open_)
 
 
 def pieces_in(need: Need, room: Room, ground: Ground) -> int:

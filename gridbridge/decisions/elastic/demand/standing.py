@@ -19,6 +19,7 @@ from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape
 from gridbridge.model.elastic.layout import Layout
 from gridbridge.model.elastic.nodes import Node, Nodes, is_same_host, short_name
 from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.states import QueueFact
 
 AT, ASKED = "@", f"{HOSTNAME}="
 SHORT = "h"  # of hostname (complex(5))
@@ -35,6 +36,7 @@ def ground_of(seen: Situation, queue: str) -> Ground:
         queue=queue,
         told={name: frozenset(texts) for name, texts in told.items()},
         in_cell=frozenset(name for name, _ in seen.cell.left),
+        closed=closed_by_hand(seen),
     )
 
 
@@ -62,6 +64,20 @@ def is_left_out(queue: str, seen: Situation) -> bool:
     if queue in seen.best_effort:
         return True
     return known is not None and (known.is_best_effort or known.is_away)
+
+
+def closed_by_hand(seen: Situation) -> frozenset[str]:
+    """Return the queues that somebody closed: they are disabled on two hosts or more, on all.
+
+    One that is disabled on its only host may be open on others. Nodes that come, go or rest are
+    closed by the balancer.
+    """
+    ours = Nodes(one for one in seen.nodes if one.state is not NodeState.READY)
+    is_open = defaultdict[str, list[bool]](list)
+    for one in seen.cell.instances:
+        if not ours.of_host(one.host):
+            is_open[one.queue].append(QueueFact.DISABLED not in one.state.facts)
+    return frozenset(name for name, told in is_open.items() if len(told) > 1 and not any(told))
 
 
 def is_busy(instances: Iterable[Instance]) -> bool:
