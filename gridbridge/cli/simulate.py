@@ -122,7 +122,7 @@ HEAD = (
 )
 @click.option(
     "--load",
-    type=Finite(0, 1),
+    type=Finite(0.01, 1),
     default=0.5,
     show_default=True,
     help="Which part of all slots it uses.",
@@ -167,7 +167,7 @@ def simulate(
       gridbridge simulate --accounting /opt/sge/default/common/accounting --max-nodes 40
       gridbridge simulate --synthetic ash --policy demand --sweep --plot ash.png
     """
-    if bool(path) == bool(seeds):
+    if bool(path) == bool(seeds) or "" in seeds:
         raise click.UsageError("one of --accounting FILE and --synthetic SEED says what to replay")
     if min_nodes > max_nodes:
         raise click.UsageError(f"--min-nodes {min_nodes} is more than --max-nodes {max_nodes}")

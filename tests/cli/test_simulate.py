@@ -149,3 +149,33 @@ def is_as_good(one: dict[str, float], other: dict[str, float]) -> bool:
 def is_better(one: dict[str, float], other: dict[str, float]) -> bool:
     """Say whether it costs or waits less, too."""
     return is_as_good(one, other) and not is_as_good(other, one)
+
+
+@pytest.mark.parametrize(
+    ("path", "right"), [("/dev/zero", ":1: more than"), ("/dev/urandom", "no task can be read")]
+)
+def test_a_file_without_end_is_refused(path: str, right: str) -> None:
+    done = simulate("--accounting", path)
+
+    assert isinstance(done.exception, ParseError)
+    assert f"{path}" in str(done.exception)
+    assert right in str(done.exception)
+
+
+def test_a_file_with_the_mark_of_an_editor_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "some.swf"
+    path.write_bytes(b"\xef\xbb\xbf" + SWF.read_bytes())
+    (found,) = json.loads(
+        simulate("--accounting", str(path), "--json", "--policy", "demand").stdout
+    )
+
+    assert (found["tasks"], found["bad_lines"]) == (3, [])
+
+
+@pytest.mark.parametrize(
+    "words", [("--load", "0"), ("--synthetic", "")], ids=["no load", "no seed"]
+)
+def test_what_means_nothing_is_refused(words: tuple[str, str]) -> None:
+    done = simulate("--synthetic", "ash", *words)
+
+    assert done.exit_code == 2

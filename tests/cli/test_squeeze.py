@@ -1,12 +1,15 @@
 """gridbridge squeeze --model: the answers of the real hsqueeze, and files that are none."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
+from gridbridge.errors import ParseError
+from gridbridge.state.elastic import ganeti
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "hsqueeze-3.0.2"
 CASES = tuple(path.stem for path in sorted(GOLDEN.glob("*.data")))
@@ -148,3 +151,25 @@ def test_words_about_a_model_need_one(words: tuple[str, ...]) -> None:
 
     assert (done.exit_code, done.stdout) == (2, "")
     assert "--model" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda text: f"\ufeff{text}", lambda text: text.replace("\n", "\r\n")],
+    ids=["mark", "ends"],
+)
+def test_a_file_of_another_systems_editor_is_read(
+    change: Callable[[str], str], model: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(change(MODEL).encode())
+
+    assert run(other, "-v").stdout == run(model, "-v").stdout
+
+
+def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ganeti, "MOST_BYTES", 1 << 20)
+    done = run(Path("/dev/zero"))
+
+    assert isinstance(done.exception, ParseError)
+    assert str(done.exception) == "/dev/zero: more than 1 MiB; no cluster is so large"

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from gridbridge.batch.workloads import accounting, standard
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.elastic.replayed import LeftOut, Ran, Workload
+from gridbridge.shell.lines import lines
 
+MOST_BAD = 100_000
 Told = Ran | LeftOut | None
 Reads = Callable[[Iterable[bytes]], Iterator[tuple[int, Told]]]
 
@@ -15,10 +17,10 @@ def read(path: str) -> Workload:
     """Read a file; StateError when it can't be read, ParseError when no line of it can be."""
     try:
         with open(path, "rb") as file:
-            first = next((line for line in file if line.strip()), b"")
+            first = next((line for line in lines(file, path) if line.strip()), b"")
             file.seek(0)
             read_lines = standard.read if standard.is_of(first) else accounting.read
-            found = _workload(file, read_lines)
+            found = _workload(lines(file, path), read_lines)
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
     if not found.tasks:
@@ -29,11 +31,14 @@ def read(path: str) -> Workload:
     return found
 
 
-def _workload(lines: Iterable[bytes], read_lines: Reads) -> Workload:
+def _workload(some: Iterable[bytes], read_lines: Reads) -> Workload:
+    """Read them; none of a file of which so many lines are bad before any task came."""
     tasks, left_out, bad = list[Ran](), Counter[LeftOut](), list[int]()
-    for number, told in read_lines(lines):
+    for number, told in read_lines(some):
         if told is None:
             bad.append(number)
+            if len(bad) >= MOST_BAD and not tasks:
+                break
         elif isinstance(told, LeftOut):
             left_out[told] += 1
         else:

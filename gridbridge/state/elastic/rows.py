@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.elastic.seeing import Statistics
+from gridbridge.shell.lines import lines
 
 COLUMNS = 8
 
@@ -38,8 +39,8 @@ def read(path: str) -> tuple[tuple[Statistics, ...], tuple[int, ...]]:
     StateError for a file that can't be read, ParseError for one that has no row.
     """
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            found = tuple(_rows(file))
+        with open(path, "rb") as file:
+            found = tuple(_rows(line.decode("utf-8", "replace") for line in lines(file, path)))
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
     rows = sorted((row for _, row in found if row), key=lambda row: row.at)
@@ -61,8 +62,8 @@ def _append(path: str, line: str) -> None:
         os.close(end)
 
 
-def _rows(lines: Iterator[str]) -> Iterator[tuple[int, Statistics | None]]:
-    for number, line in enumerate(lines, 1):
+def _rows(told: Iterator[str]) -> Iterator[tuple[int, Statistics | None]]:
+    for number, line in enumerate(told, 1):
         if line.strip():
             yield number, _row(line.strip())
 
