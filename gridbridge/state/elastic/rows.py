@@ -41,6 +41,9 @@ def read(path: str) -> tuple[tuple[Statistics, ...], tuple[int, ...]]:
     try:
         with open(path, "rb") as file:
             found = tuple(_rows(line.decode("utf-8", "replace") for line in lines(file, path)))
+    except FileNotFoundError as error:
+        mend = "each round of `gridbridge-balance --dump-stats-file FILE` adds a row to its file"
+        raise StateError(f"{path}: {error.strerror}; {mend}") from error
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
     rows = sorted((row for _, row in found if row), key=lambda row: row.at)

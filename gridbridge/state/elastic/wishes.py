@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.wishes import Note, Wish
+from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.shell import files
 
 NAME = re.compile(r"(wake|sleep)\.[A-Za-z0-9]{1,64}").fullmatch
@@ -17,6 +18,9 @@ def read(folder: str) -> tuple[Note, ...]:
     """Return all notes; StateError when the folder or one of them can't be read."""
     try:
         names = sorted(os.listdir(folder))
+    except FileNotFoundError as error:
+        mend = f"`install -d -m 2775 -o oar -g {BALANCE_ACCOUNT} {folder}` makes it"
+        raise StateError(f"{folder}: {error.strerror}; {mend}") from error
     except OSError as error:
         raise StateError(f"{folder}: {error.strerror}") from error
     return tuple(_notes(folder, names))

@@ -110,7 +110,10 @@ def test_a_folder_that_is_not_there_is_told(rack: Rack) -> None:
     done = rack.settle("--apply")
 
     assert isinstance(done.exception, StateError)
-    assert str(done.exception) == f"{rack.spool}: No such file or directory"
+    assert str(done.exception) == (
+        f"{rack.spool}: No such file or directory;"
+        f" `install -d -m 2775 -o oar -g gridbridge-admin {rack.spool}` makes it"
+    )
 
 
 def test_notes_of_one_moment_are_taken_in_the_order_of_their_names() -> None:

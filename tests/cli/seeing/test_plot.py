@@ -67,7 +67,7 @@ def test_lines_that_are_no_rows_are_told_and_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "kind", "right"),
     [
-        (None, StateError, "No such file or directory"),
+        (None, StateError, "No such file or directory; each round of `gridbridge-balance --dump"),
         ("", ParseError, "no row of statistics; each has 8 columns"),
         ("a,b\n", ParseError, "no row of statistics; each has 8 columns"),
     ],
