@@ -8,6 +8,8 @@ from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN, clock
 from gridbridge.errors import NotSeen, StateError
 from gridbridge.model.elastic.explained import Explained, Overview
+from gridbridge.model.elastic.joining import JoinStep
+from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Owned, WishFor
 from gridbridge.model.report import count
 
@@ -188,7 +190,7 @@ def _tell(told: Explained, now: datetime, *, is_json: bool) -> None:
 
 
 def _row(one: Owned, asked: dict[str, str], now: datetime) -> tuple[str, ...]:
-    why = one.cause.value or ("kept" if one.is_kept else "")
+    why = one.cause.value or ("kept" if one.is_kept else _lacks(one))
     wish = f"asked: {asked[one.name]}" if one.name in asked else ""
     return (
         one.name,
@@ -199,6 +201,14 @@ def _row(one: Owned, asked: dict[str, str], now: datetime) -> tuple[str, ...]:
         clock(one.idle_since, now),
         ", ".join(word for word in (why, wish) if word),
     )
+
+
+def _lacks(one: Owned) -> str:
+    """Say what a node that joins still waits for."""
+    if one.state is not NodeState.JOINING:
+        return ""
+    is_host = one.step is JoinStep.ADMITTED
+    return "its daemon is waited for" if is_host else "it is being made a host"
 
 
 def _overview(told: Overview) -> dict[str, object]:

@@ -268,7 +268,9 @@ class Balancer:
         is_changed: bool,
     ) -> None:
         now = seen.world.now
-        records = rounds.learnt(self._memory.records(now), changes, now)
+        learnt = rounds.learnt(self._memory.records(now), changes, now)
+        there = self._site.pools.keys() | self._site.switched
+        records = {pool: one for pool, one in learnt.items() if pool in there}
         changed = now if is_changed else seen.situation.last_change
         with self._memory.database.transaction():
             self._memory.nodes.replace(one for one in after if one.state is not NodeState.GONE)

@@ -64,7 +64,9 @@ class Memory:
         return {pool: record_by_now(one, now) if now else one for pool, one in found.items()}
 
     def keep_records(self, records: Mapping[str, PoolRecord]) -> None:
-        """Keep it."""
+        """Keep it, and nothing of other pools."""
+        for pool in self.records().keys() - records.keys():
+            self._facts.drop(f"{POOL}{pool}")
         for pool, record in records.items():
             self._facts.put(f"{POOL}{pool}", encode(record))
 

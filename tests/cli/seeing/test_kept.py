@@ -1,6 +1,7 @@
 """gridbridge balance status, drain, keep and history: what is printed of a state file."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,8 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import StateError
+from gridbridge.model.elastic.joining import JoinStep
+from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import PoolRecord, WishFor
 from gridbridge.services.elastic import nodes
 from gridbridge.services.elastic.memory import Memory
@@ -83,6 +86,30 @@ def test_a_person_reads_a_table_and_what_failed(world: World) -> None:
     assert failed.startswith(f"pool {POOL}: 2 nodes in a row failed, the last at ")
     assert last.startswith("last round ")
     assert last.endswith(", spent this month 0.00")
+
+
+def test_failures_of_a_pool_that_is_removed_are_forgotten(world: World) -> None:
+    known = PoolRecord(failures=2, failed_at=world.now)
+    Memory(world.database()).keep_records({POOL: known, "old": known})
+    world.round()
+
+    assert list(Memory(world.database()).records()) == [POOL]
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (JoinStep.NONE, "it is being made a host"),
+        (JoinStep.ADMITTED, "its daemon is waited for"),
+    ],
+)
+def test_a_node_that_joins_tells_what_it_waits_for(world: World, step: JoinStep, why: str) -> None:
+    memory = Memory(world.database())
+    (owned,) = memory.nodes.all()
+    memory.nodes.replace([replace(owned, state=NodeState.JOINING, step=step)])
+    row = run("status").stdout.splitlines()[1]
+
+    assert row.endswith(f" {why}")
 
 
 def test_without_a_node_that_is_said(world: World) -> None:
