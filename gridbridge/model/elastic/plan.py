@@ -125,7 +125,7 @@ class Refusal(Enum):
     TOO_WIDE = "it wants {wanted} slots on one host, a new node has {has}"
     TOO_MUCH = "it wants {wanted} of {name} on one host, a new node has {has}"
     NO_VALUE = "it asks for {name}={wanted}, which no new node is known to have"
-    TOO_SPREAD = "it wants more nodes together than a pool gives"
+    TOO_SPREAD = "it wants more nodes together than one pool gives, and those of two never share it"
     KEPT = "it is to be kept"
     UNREACHABLE = "its provider does not list its machine, or its pool has none that does"
     NEEDED = "waiting tasks need it, or it is spare"
