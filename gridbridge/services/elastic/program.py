@@ -35,7 +35,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.providers import registry
 from gridbridge.providers.protocol import Listing
 from gridbridge.services import cycle, process
-from gridbridge.services.elastic import looking, published, seeing
+from gridbridge.services.elastic import looking, published, remembering, seeing, telling
 from gridbridge.services.elastic.acting import AT_ONCE, Balancer
 from gridbridge.services.elastic.balanced import BalancedSite, RoundPlan, Seen
 from gridbridge.services.elastic.memory import Memory
@@ -87,7 +87,8 @@ def require_fit(wanted: Wanted) -> None:
         raise ConfigError((f"{CONFIG}: {words}",))
     if not policy.powered and not any(pool.provider for pool in policy.pools.values()):
         words = "no [pool.NAME] has a provider, and there is no [power.HOST]: nobody makes nodes"
-        raise ConfigError((f"{CONFIG}: {words}",))
+        left = telling.left_behind(remembering.nodes(BALANCE_STATE), membership_of(policy).opening)
+        raise ConfigError((f"{CONFIG}: {words}", *left))
     if both := sorted(policy.pools.keys() & _supplies(policy)):
         words = f"[pool.{both[0]}] has the name of a provider of hosts; give it another"
         raise ConfigError((f"{CONFIG}: {words}",))

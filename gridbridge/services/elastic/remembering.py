@@ -6,6 +6,7 @@ from dataclasses import replace
 from gridbridge.decisions.elastic import rounds
 from gridbridge.decisions.elastic.moments import by_now
 from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import Owned
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.sections import Balance, Demand
 from gridbridge.model.places import BALANCE_STATE
@@ -21,6 +22,17 @@ def is_hidden(path: str = "") -> bool:
     if not os.path.exists(home) or os.access(path, os.R_OK):
         return False
     return os.path.exists(path) or not os.access(home, os.X_OK)
+
+
+def nodes(path: str) -> tuple[Owned, ...]:
+    """Return the nodes that are kept, as far as that can be read."""
+    if not os.access(path, os.R_OK):
+        return ()
+    database = Database.open(f"sqlite:///{path}", is_unchanged=True)
+    try:
+        return Memory(database).nodes.all()
+    finally:
+        database.close()
 
 
 def filled(seen: Situation, policy: Policy, path: str = "") -> Situation:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 
 from gridbridge.decisions.elastic import listed
 from gridbridge.model.elastic.machines import POOL_TAG, Machine
+from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Owned, World
 from gridbridge.model.elastic.sections import Pool
 
@@ -37,6 +38,21 @@ def left_off(nodes: Iterable[Owned], opening: Callable[[str], str]) -> None:
     """Tell how hosts work again that are off, and that this round forgets."""
     for one in nodes:
         _log.warning("event=left_off node=%s command=%r", one.name, opening(one.name))
+
+
+def left_behind(nodes: Iterable[Owned], opening: Callable[[str], str]) -> tuple[str, ...]:
+    """Return a line for each node that no round goes on with where nobody makes or switches any."""
+    return tuple(
+        f"{one.name}: {one.state.value}, and no round goes on with it; {_mend(one, opening)}"
+        for one in nodes
+        if one.machine != one.name or one.state is not NodeState.READY
+    )
+
+
+def _mend(node: Owned, opening: Callable[[str], str]) -> str:
+    if node.machine == node.name:  # as each host of the site's own has it
+        return f"`{opening(node.name)}` opens it once it is on"
+    return f"with [pool.{node.pool}] and its provider there again it is given back"
 
 
 def unlisted(nodes: Iterable[Owned], pools: Mapping[str, Pool]) -> None:

@@ -150,6 +150,31 @@ def test_no_pool_has_the_name_of_what_switches_hosts(
         program.require_fit(replace(wanted, policy=policy, rules=policy.balance))
 
 
+def test_where_nobody_makes_nodes_any_more_those_left_are_told(
+    wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All sections of pools, providers and hosts were taken out at once: hosts stay closed then."""
+    monkeypatch.setattr(program, "BALANCE_STATE", str(tmp_path / "state.db"))
+    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
+    own = Owned(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
+    works = replace(own, name="alpha-n7", machine="alpha-n7", state=NodeState.READY)
+    made = Owned(name="alpha-n9", pool="usual", machine="m-1", since=NOON, state=NodeState.READY)
+    memory.nodes.replace((works, own, made))
+    bare = f"{SITE.partition('[provider')[0]}[balance]\nmax_nodes = 9\n"
+    policy = config.parse("FILE", bare.encode())
+
+    with pytest.raises(ConfigError) as found:
+        program.require_fit(replace(wanted, policy=policy, rules=policy.balance))
+    _, *left = found.value.problems
+
+    assert [
+        "alpha-n8: standby, and no round goes on with it;"
+        " `qmod -e '*@alpha-n8'` opens it once it is on",
+        "alpha-n9: ready, and no round goes on with it;"
+        " with [pool.usual] and its provider there again it is given back",
+    ] == left
+
+
 def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(
     wanted: Wanted, tmp_path: Path
 ) -> None:
