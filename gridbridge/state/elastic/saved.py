@@ -26,6 +26,7 @@ OF_NODE = ("up_since", "state", "since", "idle_since", "failed_at", "pool", "gro
 A_TIME = "an ISO 8601 time such as 2026-11-23T20:00:00+00:00"
 MOST_BYTES = 1 << 30
 INFINITE = float("inf")
+MOST_TOLD = 20  # mistakes
 MOST = 1e300  # no number of any cluster is near it
 
 Value = TypeVar("Value")
@@ -146,25 +147,36 @@ def _moment(text: str) -> datetime:
 
 
 class _State:
-    """What state.json says."""
+    """What state.json says. In the place of what is wrong there stands something until the end."""
 
     def __init__(self, path: str, data: bytes) -> None:
         self._path = path
+        self._mistakes = dict[str, None]()  # each once, in their order
         try:
-            self._told = self._table(json.loads(data), "", KEYS + MORE)
+            told = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise ParseError(f"{path}: no JSON: {error}") from error
+        self._told = self._table(told, "", KEYS + MORE)
 
     def kept(self) -> Kept:
-        """Return it; ParseError names the key that is wrong."""
+        """Return it; ParseError with a line for each key that is wrong."""
+        found = self._kept()
+        if self._mistakes:
+            lines = [f"{self._path}: {one}" for one in self._mistakes]
+            more = [f"{self._path}: {len(lines) - MOST_TOLD} more"] if lines[MOST_TOLD:] else []
+            raise ParseError("\n".join(lines[:MOST_TOLD] + more))
+        return found
+
+    def _kept(self) -> Kept:
         now = self._time(self._told, "now")
         if now is None:
-            raise self._wrong("now", None, A_TIME)
+            self._wrong("now", self._told.get("now"), A_TIME)
         nodes = self._told.get("nodes", {})
         if not isinstance(nodes, dict):
-            raise self._wrong("nodes", nodes, "a table of nodes by their names")
+            self._wrong("nodes", nodes, "a table of nodes by their names")
+            nodes = {}
         return Kept(
-            now=now,
+            now=now or datetime.min.replace(tzinfo=UTC),
             master=self._text(self._told.get("master", ""), "master"),
             last_change=self._time(self._told, "last_change"),
             nodes=tuple(self._node(name, told) for name, told in nodes.items()),
@@ -205,26 +217,28 @@ class _State:
     def _names(self, key: str) -> frozenset[str]:
         told = self._told.get(key, [])
         if not isinstance(told, list):
-            raise self._wrong(key, told, "a list of names")
+            self._wrong(key, told, "a list of names")
+            return frozenset()
         return frozenset(self._text(one, key) for one in told)
 
     def _number(self, told: object, key: str) -> float:
         if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told < INFINITE:
-            raise self._wrong(key, told, "a number that is not negative")
+            self._wrong(key, told, "a number that is not negative")
+            return 0.0
         if told > MOST:
-            raise self._wrong(key, told, f"a number of at most {MOST:.0e}")
+            self._wrong(key, told, f"a number of at most {MOST:.0e}")
+            return 0.0
         return float(told)
 
     def _node(self, name: str, told: object) -> Node:
         where = f"nodes.{name}."
         table = self._table(told, where, OF_NODE)
         words = ", ".join(one.value for one in NodeState)
-        state = self._as(
-            NodeState, table.get("state", NodeState.READY.value), f"{where}state", f"one of {words}"
-        )
+        told_state = table.get("state", NodeState.READY.value)
+        state = self._as(NodeState, told_state, f"{where}state", f"one of {words}")
         return Node(
             name=name,
-            state=state,
+            state=state or NodeState.READY,
             up_since=self._time(table, "up_since", where),
             since=self._time(table, "since", where),
             idle_since=self._time(table, "idle_since", where),
@@ -237,15 +251,15 @@ class _State:
         )
 
     def _number_of(self, job: str, key: str) -> int:
-        return self._as(_job, job, key, "the number of a job")
+        return self._as(_job, job, key, "the number of a job") or 0
 
     def _watched(self, where: str, told: object) -> Watched:
         table = self._table(told, where, OF_WATCHED)
         at = self._time(table, "at", where)
         if at is None:
-            raise self._wrong(f"{where}at", None, A_TIME)
+            self._wrong(f"{where}at", table.get("at"), A_TIME)
         return Watched(
-            at=at,
+            at=at or datetime.min.replace(tzinfo=UTC),
             tasks=int(self._number(table.get("tasks", 0), f"{where}tasks")),
             room_since=self._time(table, "room_since", where),
             stuck_since=self._time(table, "stuck_since", where),
@@ -253,37 +267,37 @@ class _State:
 
     def _is(self, told: object, key: str) -> bool:
         if not isinstance(told, bool):
-            raise self._wrong(key, told, "true or false")
-        return told
+            self._wrong(key, told, "true or false")
+        return told is True
 
     def _time(self, table: Mapping[str, object], key: str, where: str = "") -> datetime | None:
         told = table.get(key)
-        if told is None:
-            return None
-        text = self._text(told, where + key, A_TIME)
-        return self._as(_moment, text, where + key, A_TIME)
+        return None if told is None else self._as(_moment, told, where + key, A_TIME)
 
     def _text(self, told: object, key: str, right: str = "a text") -> str:
         if not isinstance(told, str):
-            raise self._wrong(key, told, right)
+            self._wrong(key, told, right)
+            return ""
         return told
 
     def _table(self, told: object, where: str, keys: tuple[str, ...]) -> Mapping[str, object]:
         if not isinstance(told, dict):
             right = f"a table with {', '.join(keys)}" if keys else "a table"
-            raise self._wrong(where.rstrip(".") or "it", told, right)
-        for key in told if keys else ():
-            if key not in keys:
-                raise ParseError(
-                    f"{self._path}: {where}{key}: unknown; known are {', '.join(keys)}"
-                )
+            self._wrong(where.rstrip(".") or "it", told, right)
+            return {}
+        for key in (one for one in told if keys and one not in keys):
+            self._mistakes[f"{where}{key}: unknown; known are {', '.join(keys)}"] = None
         return told
 
-    def _as(self, read: Callable[[str], Value], told: object, key: str, right: str) -> Value:
+    def _as(self, read: Callable[[str], Value], told: object, key: str, right: str) -> Value | None:
+        if not isinstance(told, str):
+            self._wrong(key, told, right)
+            return None
         try:
-            return read(self._text(told, key, right))
+            return read(told)
         except ValueError:
-            raise self._wrong(key, told, right) from None
+            self._wrong(key, told, right)
+            return None
 
-    def _wrong(self, key: str, told: object, right: str) -> ParseError:
-        return ParseError(f"{self._path}: {key}: {json.dumps(told)[:60]}; {right} would be right")
+    def _wrong(self, key: str, told: object, right: str) -> None:
+        self._mistakes[f"{key}: {json.dumps(told)[:60]}; {right} would be right"] = None

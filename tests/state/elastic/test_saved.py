@@ -40,12 +40,8 @@ KEPT = Kept(
 
 
 def wrong(folder: Path, state: str) -> str:
-    """Return what is said of a state.json, after its path."""
-    saved.write(str(folder), DOCUMENTS, KEPT)
-    (folder / "state.json").write_text(state)
-    with pytest.raises(ParseError) as error:
-        saved.read(str(folder))
-    return str(error.value).removeprefix(f"{folder}/state.json: ")
+    """Return the first line that is said of a state.json, after its path."""
+    return said(folder, state)[0].removeprefix(f"{folder}/state.json: ")
 
 
 def test_what_was_saved_is_read_again(tmp_path: Path) -> None:
@@ -136,3 +132,35 @@ def test_a_time_without_a_zone_is_this_machines(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"now": "2026-01-01T12:00:00"}')
 
     assert saved.read(str(tmp_path))[1].now == datetime(2026, 1, 1, 12).astimezone()
+
+
+def test_all_mistakes_are_told_at_once_each_on_its_line(tmp_path: Path) -> None:
+    told = said(
+        tmp_path,
+        '{"now": 5, "mastr": "m", "nodes": {"n1": {"state": "up", "kept": 1}}, "spent": "much"}',
+    )
+
+    assert [line.removeprefix(f"{tmp_path}/state.json: ").partition(":")[0] for line in told] == [
+        "mastr",
+        "now",
+        "nodes.n1.state",
+        "nodes.n1.kept",
+        "spent",
+    ]
+
+
+def test_of_many_mistakes_some_are_told_and_the_others_counted(tmp_path: Path) -> None:
+    nodes = ", ".join(f'"n{number}": 1' for number in range(30))
+    told = said(tmp_path, f'{{"now": "2026-01-01T12:00:00", "nodes": {{{nodes}}}}}')
+
+    assert len(told) == 21
+    assert told[-1] == f"{tmp_path}/state.json: 10 more"
+
+
+def said(folder: Path, state: str) -> list[str]:
+    """Return the lines that are said of a state.json."""
+    saved.write(str(folder), DOCUMENTS, KEPT)
+    (folder / "state.json").write_text(state)
+    with pytest.raises(ParseError) as error:
+        saved.read(str(folder))
+    return str(error.value).split("\n")
