@@ -16,7 +16,7 @@ def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> i
     """Add the lines of a file or of a JSON list; a check stores nothing. Return the status."""
     one = campaign_tasks.find(number)
     if one and not one.state.is_alive:
-        campaign_sources.require_ours(number)
+        sources.require_ours(number)
         raise Refused(f"campaign {number} is {one.state}; submit the rest as another one")
     path = "/dev/stdin" if file == STANDARD_INPUT else file
     try:
