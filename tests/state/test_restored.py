@@ -68,7 +68,7 @@ class Restored:
 
     def take_over(self, refused: Array, portions: int = 99) -> int:
         """Take over what is lost, until a kill after so many portions; say how many there were."""
-        found = adopt(self.tries.kept(1), LEDGER, refused, NOON, most=AN_ARRAY)
+        found = adopt(1, self.tries.kept(1), LEDGER, NOON, refused=refused, most=AN_ARRAY)
         for one in found[:portions]:
             self.tries.adopt(one)
         return len(found)

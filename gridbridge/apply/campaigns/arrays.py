@@ -126,8 +126,13 @@ def _delete(array: Array, *places: str) -> int:
 
 
 def noted(campaign: int) -> tuple[Noted, ...]:
-    """Return what root's ledger has of a campaign; ParseError for what is no such list."""
-    told = as_user.call("list-arrays", f"c.{campaign}").checked().stdout.decode("ascii")
+    """Return what root's ledger has of a campaign; ParseError for what is no such list.
+
+    LedgerLost where there is no ledger that can be read.
+    """
+    done = as_user.call("list-arrays", f"c.{campaign}")
+    _checked(done)
+    told = done.stdout.decode("ascii")
     return tuple(_noted(line) for line in told.splitlines())
 
 

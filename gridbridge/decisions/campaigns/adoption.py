@@ -25,21 +25,34 @@ from gridbridge.model.campaigns.plan import Tried
 from gridbridge.model.campaigns.steps import is_step
 
 
-def adopt(
-    kept: Kept, noted: Iterable[Noted], refused: Array, at: datetime, most: int = PORTION
-) -> tuple[Adoption, ...]:
-    """Return what becomes of a campaign after the ledger refused an array of it, in portions.
+def lacking(arrays: Iterable[Array], noted: Iterable[Noted]) -> bool:
+    """Say whether root's ledger has an array of a campaign that the state file does not have."""
+    there = {one.number for one in arrays}
+    return any(one.number not in there for one in noted)
 
-    They are kept one after the other. After each the state file is as one that was restored from a
-    later moment: what is still lost waits, and the ledger refuses it once more. So the last
-    attempts of tasks come first.
+
+def adopt(
+    campaign: int,
+    kept: Kept,
+    noted: Iterable[Noted],
+    at: datetime,
+    *,
+    refused: Array | None = None,
+    most: int = PORTION,
+) -> tuple[Adoption, ...]:
+    """Return what becomes of a campaign of which the ledger knows more, in portions.
+
+    It may have refused an array for that. The portions are kept one after the other. After each the
+    state file is as one that was restored from a later moment: what is still lost waits, and the
+    ledger refuses it once more. So the last attempts of tasks come first.
 
     Of a task's attempts that were lost the last one is waited for, and the copies after it; nobody
     saw how others ended.
     """
     ledger = {one.number: one for one in noted}
     undone = [one for one in kept.arrays if _differs(one, kept, ledger)]
-    undone += [refused] if refused.number not in {one.number for one in undone} else []
+    is_new = refused and refused.number not in {one.number for one in undone}
+    undone += [refused] if refused and is_new else []
     there = {one.number for one in kept.arrays} - {one.number for one in undone}
     lost = [ledger[number] for number in sorted(ledger.keys() - there, reverse=True)]
     first = _first_alive(ledger.values())
@@ -50,11 +63,9 @@ def adopt(
         before[each.task] += [each] if each.array in there else []
     known = [
         Adoption(
-            campaign=refused.campaign,
-            arrays=tuple(_array(refused.campaign, one, at) for one in some),
-            attempts=tuple(
-                each for one in some for each in _attempts(refused.campaign, one, first)
-            ),
+            campaign=campaign,
+            arrays=tuple(_array(campaign, one, at) for one in some),
+            attempts=tuple(each for one in some for each in _attempts(campaign, one, first)),
             superseded=tuple(_superseded(before, alive)),
             no_longer=no_longer,
             waiting=parts,

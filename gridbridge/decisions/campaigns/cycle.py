@@ -94,6 +94,7 @@ def plan(seen: Seen) -> Plan:
         steps=(*sending.steps, *after, *epilogues),
         missed=seen.missed,
         changes=Changes(events=book.changed, records=records),
+        behind=seen.behind,
     )
 
 
@@ -235,7 +236,8 @@ def sentences(plan: Plan) -> list[str]:
     sent = ", ".join(
         f"{one.tasks} of campaign {one.campaign} to {one.cluster}" for one in plan.sends
     )
-    told = _of_ends(plan)
+    told = [f"campaign {number}: root's ledger knows more, and counts" for number in plan.behind]
+    told += _of_ends(plan)
     there = len(plan.deleted) - plan.gone
     told += [count(there, "array is deleted", "arrays are deleted") if there else ""]
     told += predictor.sentences(plan.predicted)

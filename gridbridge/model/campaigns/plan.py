@@ -193,6 +193,7 @@ class Seen:
     stepped: tuple[Attempt, ...] = ()  # of those: what has ended
     idle_steps: frozenset[tuple[int, int]] = frozenset()  # campaigns, arrays: those that wait
     last_arrays: Mapping[int, Mapping[str, int]] = field(default_factory=dict)  # with steps
+    behind: tuple[int, ...] = ()  # campaigns of which root's ledger knows more
 
     @property
     def tests(self) -> frozenset[int]:
@@ -233,6 +234,7 @@ class Plan:
     missed: tuple[Missed, ...] = ()
     predicted: tuple[Prediction, ...] = ()  # ratios that are kept
     changes: Changes = field(default_factory=Changes)  # of events
+    behind: tuple[int, ...] = ()  # campaigns of which the ledger's arrays are taken over first
 
     @property
     def is_urgent(self) -> bool:

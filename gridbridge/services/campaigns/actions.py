@@ -1,6 +1,9 @@
 """Does what a cycle decided: it notes each step before the next, so that each may be repeated."""
 
+from collections.abc import Container, Iterable
+from dataclasses import replace
 from functools import partial
+from typing import Protocol, TypeVar
 
 from gridbridge.apply.campaigns import arrays
 from gridbridge.decisions.campaigns.copies import is_dropped
@@ -29,6 +32,14 @@ from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.marks import Marks
 
 
+class _OfCampaign(Protocol):
+    @property
+    def campaign(self) -> int: ...
+
+
+Row = TypeVar("Row", bound=_OfCampaign)
+
+
 class Actions:
     """What changes the state file and the clusters."""
 
@@ -49,7 +60,7 @@ class Actions:
         self._acts = acts
         self._turns = turns = Turns(campaigns, clock, failures)
         self._noting = noting = Noting(database, observations, clock)
-        answers = Answers(database, acts, clock, failures, noting, troubles)
+        self._answers = answers = Answers(database, acts, clock, failures, noting, troubles)
         self._submissions = Submissions(campaigns, acts, clock, answers.settle, most, turns)
         self._ends = Ends(campaigns, acts)
         self._marks = Marks(database)
@@ -64,6 +75,7 @@ class Actions:
     def do(self, plan: Plan) -> None:
         """Note what ended, then send what was begun, then what is new."""
         self._turns.begin()
+        plan = self._caught_up(plan)
         for array in plan.over:
             if array.is_repeated:
                 self._leave_nothing(array)
@@ -77,6 +89,22 @@ class Actions:
         self._submissions.resume(plan.resumed)
         self._send(plan)
         self._ends.tell()
+
+    def _caught_up(self, plan: Plan) -> Plan:
+        """Take over what root's ledger knows of campaigns; leave out what was to be sent of them.
+
+        It was decided by what the state file knew before.
+        """
+        for campaign in plan.behind:
+            self._answers.take_over(campaign)
+        others = partial(_not_of, plan.behind)
+        return replace(
+            plan,
+            resumed=others(plan.resumed),
+            sends=others(plan.sends),
+            steps=others(plan.steps),
+            copies=others(plan.copies),
+        )
 
     def _send(self, plan: Plan) -> None:
         for step in plan.steps:
@@ -141,3 +169,7 @@ class Actions:
             return None
         self._troubles.close(ROOTS, array)
         return job_id
+
+
+def _not_of(campaigns: Container[int], rows: Iterable[Row]) -> tuple[Row, ...]:
+    return tuple(one for one in rows if one.campaign not in campaigns)

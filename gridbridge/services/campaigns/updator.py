@@ -5,9 +5,10 @@ neither listed nor accounted for is waited for.
 """
 
 import logging
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from gridbridge.apply.campaigns import arrays as at_clusters
 from gridbridge.apply.campaigns import stress
 from gridbridge.decisions.campaigns.copies import by_task
 from gridbridge.decisions.campaigns.ending.judge import (
@@ -25,10 +26,11 @@ from gridbridge.model.campaigns.campaign import (
     ArrayState,
     Attempt,
     Campaign,
+    Noted,
     Outcome,
 )
 from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.plan import Seen, Stepped, Tried
+from gridbridge.model.campaigns.plan import Room, Seen, Stepped, Tried
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.campaigns.wiping import WipedFor
@@ -46,6 +48,7 @@ from gridbridge.services.campaigns.occupancy import (
     wanted_clusters,
 )
 from gridbridge.services.campaigns.sending.limits import Limits
+from gridbridge.services.campaigns.sending.restored import Restored
 from gridbridge.services.campaigns.sending.troubles import in_short
 from gridbridge.services.campaigns.stragglers import Stragglers, besides
 from gridbridge.shell.clock import Clock
@@ -103,7 +106,9 @@ class Updator:
         clock: Clock,
         *,
         is_dry: bool = False,
+        noted: Callable[[int], tuple[Noted, ...]] = at_clusters.noted,
     ) -> None:
+        """Ask nobody yet; `noted` tells what root's ledger has of a campaign."""
         self._policy = policy
         self._asking = Asking(policy, database, clock, is_dry=is_dry)
         self._campaigns = Campaigns(database)
@@ -116,6 +121,7 @@ class Updator:
         self._marks = marks
         self._clock = clock
         self._missing = Missing(MissingTasks(database), clock)
+        self._restored = Restored(self._campaigns, noted)
         self._disputed: list[Tried] = []  # of the last look
         self._told: set[tuple[int, int, int]] = set()  # campaign, array, place
         self._searched: set[Attempt] = set()  # for whose ends all that is kept was read
@@ -148,14 +154,12 @@ class Updator:
         every, over = self._ended(released, answers, judge)
         every, over = (*every, *self._written_off(lost, marks)), (*over, *lost)
         ended = tuple(one for one in every if not is_step(one.task))
-        scripts = self._scripts(campaigns, waiting)
-        limits = self._limits.of(wanted_clusters(campaigns, waiting) & answers.keys())
         return Seen(
             campaigns=campaigns,
             waiting=waiting,
             kept_off=self._campaigns.kept_off(),
             arrays=arrays,
-            room=room(self._policy, answers, stress.ask(scripts), limits, drains.names()),
+            room=self._room(campaigns, waiting),
             max_tasks=self._policy.runner.max_tasks,
             there=there(of_tasks, answers, self._clock.now(), self._policy.campaigns),
             tried=self._tried(campaigns),
@@ -182,7 +186,16 @@ class Updator:
             stepped=tuple(one for one in every if is_step(one.task)),
             idle_steps=idle({*released} - {*of_tasks}, answers),
             last_arrays=self._last_arrays(campaigns),
+            behind=tuple(self._restored.behind),
         )
+
+    def _room(
+        self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
+    ) -> Mapping[str, Room]:
+        """Return the room at the clusters that answered."""
+        scripts, wanted = self._scripts(campaigns, waiting), wanted_clusters(campaigns, waiting)
+        limits = self._limits.of(wanted & self.answers.keys())
+        return room(self._policy, self.answers, stress.ask(scripts), limits, drains.names())
 
     def _tried(self, campaigns: Iterable[Campaign]) -> dict[int, frozenset[str]]:
         """Return the clusters to which tests have sent tasks."""
@@ -209,6 +222,7 @@ class Updator:
         What is listed is not read one by one: most of what was sent is that.
         """
         self._missing.begin()
+        self._restored.begin()
         looks = [*filter(None, (self._look_at(one, answers[one.cluster]) for one in arrays))]
         asked = self._asked(looks, judge)
         told = self._told_ends(looks, asked)
@@ -227,11 +241,18 @@ class Updator:
                 self._tell_disputed(look.array.cluster, disputed_of(gone, of))
                 self._tell_future(look.array.cluster, told[look.array])
                 known = self._known(look, living.get(look.array))
-                found = judge.ended(look.array, gone, of, known)
+                found = self._counted(look.array, judge.ended(look.array, gone, of, known), judge)
             self._missing.settle(look.missing, found)
             ended += found
             over += [look.array] if len(found) == look.pending else []
         return tuple(ended), tuple(over)
+
+    def _counted(
+        self, array: Array, found: tuple[Attempt, ...], judge: Judge
+    ) -> tuple[Attempt, ...]:
+        """Return the ends that count: none that may be our own doing, which nobody here knows."""
+        is_doubted = judge.doubts(array, found)
+        return () if is_doubted and not self._restored.may_count(array.campaign) else found
 
     def _asked(self, looks: Iterable[Look], judge: Judge) -> dict[Array, tuple[int, ...]]:
         """Return of which places the ends are asked: those whose records are written by now.

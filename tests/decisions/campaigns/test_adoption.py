@@ -39,7 +39,7 @@ def attempts(array: int, *tasks: tuple[int, int]) -> tuple[Attempt, ...]:
 def whole(kept: Kept, noted: Iterable[Noted], refused: Array, most: int = 3) -> Adoption:
     """Return all portions of what becomes of a campaign as one, with what waits in the end."""
     waiting = [*kept.waiting]
-    portions = adopt(kept, noted, refused, NOON, most)
+    portions = adopt(1, kept, noted, NOON, refused=refused, most=most)
     for one in portions:
         assert {*one.no_longer} <= {*waiting}
         waiting = [each for each in waiting if each not in one.no_longer] + [*one.waiting]

@@ -623,3 +623,24 @@ def test_an_array_of_a_cancelled_campaign_is_deleted(
     assert grid.told[-1].startswith("delete 1")
     assert [one.job_id for one in campaigns.open_arrays()] == left
     assert all(one.state is ArrayState.RELEASED for one in campaigns.open_arrays())
+
+
+def test_what_root_knows_more_of_is_taken_over_before_anything_is_sent(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """A task that was moved since the backup is waited for where it went, not where it was."""
+    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=2),)))
+    grid.ledger = (
+        Noted(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
+        Noted(number=2, cluster="gamma", tasks=((1, 2),), job_id=44),
+    )
+    grid.told.clear()
+
+    do(Plan(behind=(1,), sends=(Send(campaign=1, cluster="beta", tasks=1),)))
+
+    first, second = campaigns.open_arrays()
+    assert (second.number, second.cluster, second.job_id) == (2, "gamma", 44)
+    assert [(one.task, one.attempt) for one in campaigns.pending(first)] == [(0, 1)]
+    assert [(one.task, one.attempt) for one in campaigns.pending(second)] == [(1, 2)]
+    assert grid.told == []
+    assert told_of(campaigns) == {(Code.RESTORED, "", 0, 0)}

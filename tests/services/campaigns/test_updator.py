@@ -9,18 +9,20 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.campaigns.ending.judge import Ends, Judge
+from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
     Attempt,
     Campaign,
     CampaignState,
+    Noted,
     Outcome,
 )
 from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.wiping import Wipe, WipedFor
-from gridbridge.model.job import FutureEnd, JobEnd
+from gridbridge.model.job import FutureEnd, JobEnd, KilledFor
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
@@ -59,7 +61,16 @@ class Site:
         self.campaigns.array_is(array, ArrayState.RELEASED, 7)
         (self.array,) = self.campaigns.open_arrays()
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
-        self.updator = Updator(policy, database, Predictions(database), Marks(database), Clock())
+        self.ledger: list[Noted] = [Noted(number=1, cluster="beta", tasks=(), job_id=7)]
+        self.trouble: GridbridgeError | None = None  # that keeps the ledger from being read
+        self.updator = Updator(
+            policy,
+            database,
+            Predictions(database),
+            Marks(database),
+            Clock(),
+            noted=self.noted,
+        )
         self.asked = 0
         self.searched: list[bool] = []  # by question, whether that was for all that is kept
         self.events: tuple[Event, ...] = ()
@@ -93,6 +104,13 @@ class Site:
         found, over = self.updator._ended([self.array], {"beta": seen}, judge)
         self.campaigns.ended(found)
         return [one.place for one in found], over == (self.array,)
+
+    def noted(self, campaign: int) -> tuple[Noted, ...]:
+        """Tell what root's ledger has."""
+        assert campaign == 1
+        if self.trouble:
+            raise self.trouble
+        return tuple(self.ledger)
 
     def _living(self, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
         asked = tuple(arrays)
@@ -351,3 +369,36 @@ def test_what_was_listed_as_running_and_vanishes_was_lost_by_its_cluster(
     assert site.look(ended={}) == ([1, 2], True)
     first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
     assert [one.outcome for one in (first, second)] == [Outcome.SITE_FAULT] * 2
+
+
+DELETED = JobEnd(killed_for=KilledFor.DELETION, is_unstarted=True)
+
+
+@pytest.mark.parametrize(
+    ("end", "over"),
+    [(DELETED, []), (JobEnd(signal="KILL"), []), (JobEnd(exit_status=3), [1])],
+    ids=["deleted", "killed", "ended by itself"],
+)
+def test_no_deletion_counts_of_a_campaign_of_which_the_ledger_knows_more(
+    site: Site, end: JobEnd, over: list[int]
+) -> None:
+    """The state file was restored: its task may have been moved, and have run elsewhere."""
+    site.ledger.append(Noted(number=2, cluster="gamma", tasks=((0, 2),), job_id=9))
+
+    assert site.look(range(2, 6), ended={1: end}) == (over, False)
+    assert site.updator._restored.behind == ([] if over else [1])
+
+
+@pytest.mark.parametrize(
+    ("trouble", "over"),
+    [(None, [1]), (LedgerLost("root's ledger has nothing of it"), [1]), (NotRead("EIO"), [])],
+    ids=["it knows no more", "it is lost", "it can't be read now"],
+)
+def test_a_deletion_counts_once_the_ledger_knows_no_more(
+    site: Site, trouble: GridbridgeError | None, over: list[int]
+) -> None:
+    """While it can't be read nobody knows, and without one nobody ever will."""
+    site.trouble = trouble
+
+    assert site.look(range(2, 6), ended={1: DELETED}) == (over, False)
+    assert site.updator._restored.behind == []

@@ -10,7 +10,11 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from math import inf
 
-from gridbridge.decisions.campaigns.ending.outcomes import outcome_of, outcome_of_wiped
+from gridbridge.decisions.campaigns.ending.outcomes import (
+    OF_DELETION,
+    outcome_of,
+    outcome_of_wiped,
+)
 from gridbridge.decisions.campaigns.failures.disputed import given_up
 from gridbridge.decisions.wrapper import true_status
 from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, CampaignState, Outcome
@@ -98,6 +102,14 @@ class Judge:
         found = tuple(lost_in(one, array.job_id) if one.place in lost else one for one in found)
         found = tuple(within(one, known.sent_s) for one in found)
         return tuple(map(cancelled, found)) if is_cancelled else found
+
+    def doubts(self, array: Array, found: Iterable[Attempt]) -> bool:
+        """Say whether attempts may have been ended by us, though no mark tells of it.
+
+        A state file that was restored lacks the marks of what was moved or wiped since.
+        """
+        is_killed = any(one.outcome in OF_DELETION for one in found)
+        return is_killed and not self._is_cancelled(array)
 
     def _is_cancelled(self, array: Array) -> bool:
         campaign = self._campaigns.get(array.campaign)

@@ -16,7 +16,8 @@ KILLED = {
     KilledFor.WALLTIME: Outcome.WALLTIME,
     KilledFor.DELETION: Outcome.CANCELLED,
 }
-KILLED_OUTCOMES = frozenset({Outcome.SIGNAL, Outcome.CANCELLED, Outcome.SITE_FAULT})
+OF_DELETION = frozenset({Outcome.SIGNAL, Outcome.CANCELLED})
+KILLED_OUTCOMES = OF_DELETION | {Outcome.SITE_FAULT}
 
 BY_ITSELF = frozenset({Outcome.SUCCESS, Outcome.PROGRAM_ERROR})
 

@@ -92,7 +92,7 @@ class Answers:
                 self._try_elsewhere(array, error)
             case AlreadySubmitted():
                 tell("event=state_is_older", array, error)
-                self._adopt(array)
+                self.take_over(array.campaign, array)
             case HeldUp():
                 self._troubles.note(array, Code.SUBMIT_JOB, error)
             case NotAsked():
@@ -158,25 +158,27 @@ class Answers:
         event = opened_now(Kind.CAMPAIGN, code, array.campaign, "", now)
         self._events.open_once(replace(event, why=why))
 
-    def _adopt(self, array: Array) -> None:
+    def take_over(self, campaign: int, refused: Array | None = None) -> None:
         """Take over what root's ledger knows of a campaign; the next cycle goes on from there.
 
-        A kill between two portions leaves some of it lost, which is refused and taken over again.
+        A kill between two portions leaves some of it lost, which is found and taken over again.
         """
         try:
-            noted = self._acts.noted(array.campaign)
+            noted = self._acts.noted(campaign)
         except GridbridgeError as error:
-            tell("event=no_ledger", array, error)
+            of = f"{campaign}.{refused.number}" if refused else str(campaign)
+            _log.warning("event=no_ledger of=%s why=%r", of, str(error))
             return
         now = self._clock.now()
-        event = opened_now(Kind.CAMPAIGN, Code.RESTORED, array.campaign, "", now)
-        *first, last = adopt(self._tries.kept(array.campaign), noted, array, now)
-        for some in first:
+        event = opened_now(Kind.CAMPAIGN, Code.RESTORED, campaign, "", now)
+        found = adopt(campaign, self._tries.kept(campaign), noted, now, refused=refused)
+        for some in found[:-1]:
             self._tries.adopt(some)
         with self._database.transaction():
-            self._tries.adopt(last)
+            for some in found[-1:]:
+                self._tries.adopt(some)
             self._events.put([event])
-        self._noting.noted += (each for some in (*first, last) for each in some.attempts)
+        self._noting.noted += (each for some in found for each in some.attempts)
 
 
 def tell(event: str, array: Array, error: Exception) -> None:

@@ -1,0 +1,50 @@
+"""Finds campaigns of which root's ledger knows more than the state file, which was restored.
+
+Such a file lacks what was moved or wiped since, and would take it for deleted by somebody.
+"""
+
+import logging
+from collections.abc import Callable
+
+from gridbridge.decisions.campaigns.adoption import lacking
+from gridbridge.errors import GridbridgeError, LedgerLost
+from gridbridge.model.campaigns.campaign import Noted
+from gridbridge.state.database.campaigns import Campaigns
+
+_log = logging.getLogger(__name__)
+
+
+class Restored:
+    """What is found in one look."""
+
+    def __init__(self, campaigns: Campaigns, noted: Callable[[int], tuple[Noted, ...]]) -> None:
+        """Know who tells what root's ledger has of a campaign."""
+        self._campaigns = campaigns
+        self._noted = noted
+        self._waits: dict[int, bool] = {}  # whether ends of a campaign don't count yet
+        self.behind: list[int] = []  # campaigns
+
+    def begin(self) -> None:
+        """Begin a look."""
+        self._waits, self.behind = {}, []
+
+    def may_count(self, campaign: int) -> bool:
+        """Say whether the ends of a campaign's tasks count; each campaign is asked about once.
+
+        They do where the ledger is lost, and not while it can't be read.
+        """
+        if campaign not in self._waits:
+            self._waits[campaign] = self._must_wait(campaign)
+        return not self._waits[campaign]
+
+    def _must_wait(self, campaign: int) -> bool:
+        try:
+            noted = self._noted(campaign)
+        except LedgerLost:
+            return False
+        except GridbridgeError as error:
+            _log.warning("event=ledger_unread campaign=%d why=%r", campaign, str(error))
+            return True
+        if is_behind := lacking(self._campaigns.arrays_of(campaign), noted):
+            self.behind.append(campaign)
+        return is_behind
