@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from gridbridge.errors import ConfigError, ParseError
+from gridbridge.model.rebalance.moments import NEVER
 from gridbridge.model.rebalance.snapshot import (
     Host,
     HostState,
@@ -107,11 +108,8 @@ class _Reading:
     def snapshot(self, told: object) -> Snapshot:
         """Read it whole."""
         top = self._table(told, "", KEYS)
-        now = self._as(top, "", "now", _time, A_TIME, None)
-        if now is None and "now" not in top:
-            self._wrong("now", "missing", A_TIME)
         snapshot = Snapshot(
-            now=now or datetime.min,
+            now=self._required(top, "", "now", _time, A_TIME, NEVER),
             hosts=tuple(self._host(*row) for row in self._rows(top, "hosts", OF_HOST)),
             jobs=tuple(self._job(*row) for row in self._rows(top, "jobs", OF_JOB)),
             tasks=tuple(self._task(*row) for row in self._rows(top, "tasks", OF_TASK)),
@@ -129,7 +127,7 @@ class _Reading:
 
     def _host(self, at: str, row: Row) -> Host:
         return Host(
-            name=self._as(row, at, "name", _name, A_NAME, ""),
+            name=self._required(row, at, "name", _name, A_NAME, ""),
             kind=self._as(row, at, "kind", _text, A_NAME, ""),
             is_up=self._as(row, at, "up", _bool, YES, True),
             is_read_only=self._as(row, at, "read_only", _bool, YES, False),
@@ -143,7 +141,7 @@ class _Reading:
 
     def _job(self, at: str, row: Row) -> Job:
         return Job(
-            name=self._as(row, at, "name", _name, A_NAME, ""),
+            name=self._required(row, at, "name", _name, A_NAME, ""),
             is_autobalanced=self._as(row, at, "autobalance", _bool, YES, True),
             replicas=self._as(row, at, "replicas", _whole, WHOLE, 0),
             last_run=self._as(row, at, "last_run", _time, A_TIME, None),
@@ -151,11 +149,9 @@ class _Reading:
         )
 
     def _task(self, at: str, row: Row) -> Task:
-        if "number" not in row:
-            self._wrong(f"{at}.number", "missing", WHOLE)
         return Task(
-            job=self._as(row, at, "job", _name, A_NAME, ""),
-            number=self._as(row, at, "number", _whole, WHOLE, 0),
+            job=self._required(row, at, "job", _name, A_NAME, ""),
+            number=self._required(row, at, "number", _whole, WHOLE, 0),
             size_bytes=self._as(row, at, "bytes", _whole, WHOLE, 0),
             state=self._word(row, at, TASK_STATES, TaskState.UNKNOWN),
             live=self._as(row, at, "live", _name, A_NAME, ""),
@@ -178,7 +174,8 @@ class _Reading:
         return {name: time for name, time in found.items() if time}
 
     def _rows(self, top: Row, key: str, keys: Sequence[str]) -> Iterator[tuple[str, Row]]:
-        told = top.get(key, [])
+        told = top.get(key)
+        told = [] if told is None else told
         if not isinstance(told, list):
             self._wrong(key, told, "a list of tables")
             return
@@ -203,16 +200,23 @@ class _Reading:
     def _as(
         self, row: Row, at: str, key: str, read: Callable[[object], Value], right: str, usual: Value
     ) -> Value:
-        """Read a value; null and a missing one are the usual one, but a name has to be there."""
+        """Read a value; null and a missing one are the usual one."""
         told = row.get(key)
-        is_named = read is _name and key != "live"
-        if told is None and not is_named:
+        if told is None:
             return usual
         try:
             return read(told)
         except (TypeError, ValueError):
-            self._wrong(f"{at}.{key}".lstrip("."), "missing" if told is None else told, right)
+            self._wrong(f"{at}.{key}".lstrip("."), told, right)
             return usual
+
+    def _required(
+        self, row: Row, at: str, key: str, read: Callable[[object], Value], right: str, none: Value
+    ) -> Value:
+        """Read a value that has to be there; null is none."""
+        if row.get(key) is None:
+            self._wrong(f"{at}.{key}".lstrip("."), "missing", right)
+        return self._as(row, at, key, read, right, none)
 
     def _twice(self, what: str, names: Sequence[str]) -> None:
         if len(set(names)) == len(names):

@@ -142,6 +142,27 @@ def test_null_is_what_is_usual(tmp_path: Path) -> None:
         assert usual == offline.plan(path, "host", "alpha")
 
 
+def test_a_list_that_is_null_is_empty(tmp_path: Path) -> None:
+    """Some programs write an empty list so; a missing one is empty, too."""
+    planned = offline.plan(told(tmp_path, hosts=None, jobs=None, tasks=None))
+
+    assert ((), (), ()) == (
+        planned.snapshot.hosts,
+        planned.snapshot.jobs,
+        planned.snapshot.tasks,
+    )
+
+
+def test_null_is_none_where_a_value_has_to_be_there(tmp_path: Path) -> None:
+    """Else a plan would be about the year 1, or about task 0."""
+    rows = {"hosts": [{"name": None}], "jobs": [{"name": None}]}
+    found = mistakes(tmp_path, now=None, **rows, tasks=[TASK | {"job": None, "number": None}])
+
+    assert ["now", "hosts[0].name", "jobs[0].name", "tasks[0].job", "tasks[0].number"] == [
+        one.partition(": missing; ")[0] for one in found
+    ]
+
+
 def test_many_mistakes_are_counted(tmp_path: Path) -> None:
     found = mistakes(tmp_path, jobs=[{"name": ""}] * 30)
 
