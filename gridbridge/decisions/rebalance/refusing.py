@@ -59,7 +59,9 @@ def copy_reason(board: Board, task: Task, source: str, target: Host) -> str:
 
 
 def share_reason(board: Board, job: Job, target: Host) -> str:
-    """Say whether a host has its share of a job already."""
+    """Say whether a host has its share of a job already, or is none for it."""
+    if job.hosts is not None and target.name not in job.hosts:
+        return _barred(job, target.name)
     most = board.share(job, target)
     if board.count(job.name, target.name) < most:
         return ""
@@ -112,6 +114,8 @@ def _barred(job: Job, name: str) -> str:
         return f"something of it failed at {name} a short time ago"
     if name in job.away:
         return f"what it has at {name} can't be read now"
+    if name in job.full:
+        return f"{name} has no free slot for it"
     return f"its job does not go to {name}"
 
 

@@ -77,15 +77,14 @@ def _host(name: str, answer: ClusterSnapshot | None, taken: int, state: HostStat
 
 
 def _job(one: Campaign, seen: Gathered) -> Job:
-    open_to = (
-        name
-        for name, wish in one.jdl.clusters.items()
-        if (one.number, name) not in seen.closed and _may_start(wish, seen.answers.get(name))
-    )
+    wishes = one.jdl.clusters.items()
+    wanted = {name: wish for name, wish in wishes if (one.number, name) not in seen.closed}
+    open_to = {name for name, wish in wanted.items() if _may_start(wish, seen.answers.get(name))}
     return Job(
         name=str(one.number),
         last_run=seen.now,
         hosts=frozenset(open_to),
+        full=frozenset(wanted.keys() - open_to),
         is_autobalanced=one.jdl.may_move,
         owner=str(one.uid),
     )
@@ -95,11 +94,12 @@ def _sent_jobs(seen: Gathered) -> Iterator[Job]:
     """Give the local jobs of which tasks were sent away; each may go where slots are free."""
     for name, one in sorted({one.key[0]: one for one in _each(seen.away)}.items()):
         answers = ((each, seen.answers.get(each)) for each in seen.reached)
-        open_to = (each for each, answer in answers if answer and answer.free_slots >= one.slots)
+        open_to = {each for each, answer in answers if answer and answer.free_slots >= one.slots}
         yield Job(
             name=name,
             last_run=seen.now,
             hosts=frozenset(open_to),
+            full=seen.reached - open_to,
             is_autobalanced=name not in seen.staying,
             owner=str(one.uid),
         )

@@ -82,6 +82,7 @@ class Job:
     hosts: frozenset[str] | None = None  # where its tasks may go; None: anywhere
     resting: frozenset[str] = frozenset()  # hosts barred because something of it failed there
     away: frozenset[str] = frozenset()  # hosts barred because what it has there can't be seen
+    full: frozenset[str] = frozenset()  # hosts barred because none of its tasks could start now
     owner: str = ""  # of what is repaired or leaves a host each owner has a turn
     spare: int = 0  # copies beyond what its owner wishes for: none of them is carried elsewhere
 

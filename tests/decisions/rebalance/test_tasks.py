@@ -264,3 +264,12 @@ def test_what_holds_is_moved_as_far_as_there_is_room() -> None:
     )
     copy = replace(MOVE, kind=MoveKind.REPLICA)
     assert checked(tasks.snapshot(gathered()), copy) == (0, ["only waiting tasks are moved"])
+
+
+def test_a_cluster_without_a_free_slot_is_told_as_that() -> None:
+    """A share of it that is 0 says nothing to anybody."""
+    answers = {"beta": answer("beta", 0), "gamma": answer("gamma", 0)}
+    advice = plan_host(tasks.snapshot(gathered(answers=answers)), "beta", RULES)
+
+    assert advice.moves == ()
+    assert "gamma has no free slot for it" in {one.reason for one in advice.rejected}
