@@ -108,7 +108,9 @@ class Keeper:
             return
         now = self._clock.now()
         sizes = {one.name: one.dataset.size_bytes for one in seen.stored.kept}
-        begun = _begun(seen.stored)
+        made, begun = _begun(seen.stored)
+        for one in made:
+            self._end(one, "")
         told = [
             _carried(act, sizes, now) for act in storages.acts(plan.snapshot, plan.advice.moves)
         ]
@@ -242,10 +244,15 @@ def _closed(policy: Policy) -> frozenset[str]:
     return frozenset(name for name, one in policy.storage.items() if {name, one.cluster} & drained)
 
 
-def _begun(stored: Stored) -> list[Carried]:
-    """Return what a round that was killed had begun, and that nobody goes on with."""
-    free = {one.name for one in stored.kept if not one.is_busy}
-    return [one for one in stored.carried if one.ended_at is None and one.dataset in free]
+def _begun(stored: Stored) -> tuple[list[Carried], list[Carried]]:
+    """Return what a round that was killed had begun: what was made since, and what is to go on.
+
+    The owner's process may have gone on without it.
+    """
+    free = {one.name: one.dataset for one in stored.kept if not one.is_busy}
+    begun = [one for one in stored.carried if one.ended_at is None and one.dataset in free]
+    made = [one for one in begun if not one.source and one.target in free[one.dataset].whole]
+    return made, [one for one in begun if one not in made]
 
 
 def _by_dataset(carried: Iterable[Carried]) -> Iterable[list[Carried]]:

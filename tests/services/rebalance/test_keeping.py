@@ -180,6 +180,25 @@ def test_a_round_that_is_killed_at_any_step_goes_on_in_the_next(
     assert [one for one in carried(desk) if one.ended_at is None] == []
 
 
+def test_a_copy_that_went_on_without_its_round_is_no_failure(desk: Desk) -> None:
+    """Its area would get no copy of that dataset for a while."""
+    added(desk, is_later=True)
+
+    def die(words: tuple[str, ...]) -> None:
+        if words[0] == "copy":
+            desk.before = lambda _: None
+            desk._call(*words)
+            raise Killed
+
+    desk.before = die
+    with pytest.raises(Killed):
+        desk.round()
+    _, keeper = desk.round()
+
+    assert [(one.why, one.ended_at is None) for one in carried(desk)][:1] == [("", False)]
+    assert keeper.checked.dropped == ()
+
+
 def test_what_was_begun_goes_on_after_a_round_that_could_not_see_its_dataset(desk: Desk) -> None:
     """Its owner's home was away for that round."""
     left = min(added(desk))
