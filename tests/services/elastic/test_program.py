@@ -161,7 +161,7 @@ def test_where_nobody_makes_nodes_any_more_those_left_are_told(
     made = Owned(name="alpha-n9", pool="usual", machine="m-1", since=NOON, state=NodeState.READY)
     memory.nodes.replace((works, own, made))
     bare = f"{SITE.partition('[provider')[0]}[balance]\nmax_nodes = 9\n"
-    policy = config.parse("FILE", bare.encode())
+    policy = policy_file.parse("FILE", bare.encode())
 
     with pytest.raises(ConfigError) as found:
         program.require_fit(replace(wanted, policy=policy, rules=policy.balance))

@@ -17,7 +17,7 @@ from gridbridge.decisions.elastic.demand.rooms import (
 )
 from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape
 from gridbridge.model.elastic.layout import Layout
-from gridbridge.model.elastic.nodes import Node, Nodes, is_same_host, short_name
+from gridbridge.model.elastic.nodes import Node, Nodes, NodeState, is_same_host, short_name
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.states import QueueFact
 
