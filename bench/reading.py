@@ -56,7 +56,7 @@ def _measured(path: str, arrays: int) -> tuple[float, float]:
     updator = Updator(policy, database, Predictions(database), Marks(database), Clock())
     sent, answers = campaigns.open_arrays(), {"beta": _listed(arrays)}
     ends = {place: JobEnd(exit_status=0) for place in range(1, 101)}
-    vars(updator)["_ends"] = lambda asked: dict.fromkeys(asked, ends)
+    vars(updator)["_ends"] = lambda asked, _: dict.fromkeys(asked, ends)
     vars(updator)["_told_within_s"] = lambda clusters: dict.fromkeys(clusters, 0.0)
     judge = Judge(campaigns.unfinished(), (), {}, policy.runner.forgotten_s)
 

@@ -1,10 +1,17 @@
-"""Files that survive kill -9, a full disk, and attacks by other users."""
+"""Files that survive kill -9, a full disk, and attacks by other users; and people's own."""
 
 import os
 import stat
 
-from gridbridge.errors import StateError
+from gridbridge.errors import ParseError, StateError
 
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+LONGEST = 1 << 20  # bytes of a line; no file that is read so has one
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # what editors of another system put before UTF-8
 TEMPORARY = "."  # a file whose name begins with it is not finished
 
 
@@ -130,3 +137,18 @@ def _refuse_tricks(path: str, facts: os.stat_result, max_bytes: int, owner: int 
         raise StateError(f"{path}: larger than {max_bytes} bytes")
     if owner is not None and facts.st_uid != owner:
         raise StateError(f"{path}: owned by uid {facts.st_uid}, not {owner}")
+
+
+def lines(file: "BinaryIO", path: str) -> "Iterator[bytes]":
+    """Give each line of a file that a person named, with its end.
+
+    Raises ParseError for one that is too long, as /dev/zero has it.
+    """
+    number = 1
+    while line := file.readline(LONGEST + 1):
+        if len(line) > LONGEST:
+            raise ParseError(
+                f"{path}:{number}: more than {LONGEST} bytes; right is a file of lines"
+            )
+        yield line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+        number += 1

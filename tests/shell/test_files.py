@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import StateError
+from gridbridge.errors import ParseError, StateError
 from gridbridge.shell import files
 
 
@@ -108,3 +108,23 @@ def test_a_missing_file_is_told_apart(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         files.read(f"{tmp_path}/file", 4)
     files.remove(f"{tmp_path}/file")
+
+
+def test_lines_come_with_their_ends_and_without_the_mark_of_an_editor(tmp_path: Path) -> None:
+    path = tmp_path / "some"
+    path.write_bytes(b"\xef\xbb\xbfone\r\n\n\xef\xbb\xbftwo")
+    with path.open("rb") as file:
+        found = list(files.lines(file, str(path)))
+
+    assert found == [b"one\r\n", b"\n", b"\xef\xbb\xbftwo"]
+
+
+def test_a_line_without_end_is_refused_with_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "some"
+    path.write_bytes(b"one\n" + bytes(files.LONGEST + 1))
+
+    with (
+        path.open("rb") as file,
+        pytest.raises(ParseError, match=f"{path}:2: more than 1048576 bytes; right is a file"),
+    ):
+        list(files.lines(file, str(path)))

@@ -81,7 +81,9 @@ db = Database.open(sys.argv[1])
 transfers = Transfers(db)
 """
     return subprocess.Popen(
-        [sys.executable, "-c", head + code, url_of(path)], stdout=subprocess.PIPE
+        [sys.executable, "-c", head + code, url_of(path)],
+        stdin=subprocess.PIPE,  # where it reads, it waits
+        stdout=subprocess.PIPE,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from gridbridge.batch.workloads import accounting, standard
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.elastic.replayed import LeftOut, Ran, Workload
-from gridbridge.shell.lines import lines
+from gridbridge.shell.files import lines
 
 MOST_BAD = 100_000
 Told = Ran | LeftOut | None

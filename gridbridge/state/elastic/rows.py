@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.elastic.seeing import Statistics
-from gridbridge.shell.lines import lines
+from gridbridge.shell.files import lines
 
 COLUMNS = 8
 
