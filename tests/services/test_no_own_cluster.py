@@ -58,7 +58,7 @@ class Site:
             for name in clusters
         }
 
-    def _ends(self, asked: Mapping[Array, object]) -> dict[Array, dict[int, JobEnd]]:
+    def _ends(self, asked: Mapping[Array, object], _: object) -> dict[Array, dict[int, JobEnd]]:
         """Tell that of each array the first task failed and the others succeeded."""
         return {
             array: {

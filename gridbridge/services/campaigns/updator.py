@@ -137,11 +137,8 @@ class Updator:
     def look(self) -> Seen:
         """Return all that a decision may look at."""
         campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()
-        waiting = self._campaigns.waiting()
-        used = _used(campaigns, arrays)
-        limit_s = self._policy.poller.interval_s
-        answers = self.answers = self._asking.ask(used, arrays, limit_s)
-        self.others = self._asking.told(self._policy.clusters.keys() - used, limit_s)
+        waiting, used = self._campaigns.waiting(), _used(campaigns, arrays)
+        answers = self._ask(used, arrays)
         released = _released(arrays, answers)
         rivals = self._copies.rivals(one.number for one in campaigns)
         steps = self._tries.steps(campaigns)
@@ -196,6 +193,13 @@ class Updator:
         scripts, wanted = self._scripts(campaigns, waiting), wanted_clusters(campaigns, waiting)
         limits = self._limits.of(wanted & self.answers.keys())
         return room(self._policy, self.answers, stress.ask(scripts), limits, drains.names())
+
+    def _ask(self, used: Set[str], arrays: Iterable[Array]) -> dict[str, ClusterSnapshot]:
+        """Ask the clusters that are used; of the others see what they told who asked them."""
+        limit_s, others = self._policy.poller.interval_s, self._policy.clusters.keys() - used
+        self.answers = self._asking.ask(used, arrays, limit_s)
+        self.others = self._asking.told(others, limit_s)
+        return self.answers
 
     def _tried(self, campaigns: Iterable[Campaign]) -> dict[int, frozenset[str]]:
         """Return the clusters to which tests have sent tasks."""
@@ -276,17 +280,13 @@ class Updator:
     def _told_ends(
         self, looks: Iterable[Look], asked: Mapping[Array, Sequence[int]]
     ) -> dict[Array, Ends]:
-        """Return what clusters tell of ends; they look further back before a task counts as lost.
-
-        Records may have been rotated away while nobody looked. Each task is searched for so once.
-        """
-        forgotten_s = self._policy.runner.forgotten_s
-        late = {look.array: look.later_than(forgotten_s) for look in looks if look.array in asked}
+        """Return what clusters tell of ends, once of all that they keep before a task is lost."""
+        most_s = self._policy.runner.forgotten_s
+        late = {look.array: look.later_than(most_s) for look in looks if look.array in asked}
         self._searched &= {one for some in late.values() for one in some}
         unread = {array for array, some in late.items() if some - self._searched}
         told = self._ends(asked, unread)
-        for array in unread & told.keys():
-            self._searched |= late[array]
+        self._searched.update(*(late[array] for array in unread & told.keys()))
         return told
 
     def _ends(
