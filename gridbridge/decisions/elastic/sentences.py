@@ -36,6 +36,7 @@ SENTENCES = {
     Verdict.OVER_QUOTA: "{tasks}{since}, {fit}, and the quota of pools is used up",
     Verdict.OVER_BUDGET: "{tasks}{since}, {fit}, and another node would be over the budget",
     Verdict.MONTH_SPENT: "{tasks}, and the month's budget does not pay for all of {nodes} nodes",
+    Verdict.TOO_DEAR: "{tasks}, and {nodes} nodes cost more at this hour than may be spent",
     Verdict.ENOUGH_BOOTING: "{tasks}{since}, {fit}, and no more nodes may be on their way",
     Verdict.NO_SUCH_PLACE: "{tasks}{since}, {fit}, and nodes of pools would be in no queue"
     " or in unknown host groups",

@@ -87,6 +87,7 @@ class Verdict(Enum):
     OVER_QUOTA = "over quota"
     OVER_BUDGET = "over budget"
     MONTH_SPENT = "month spent"
+    TOO_DEAR = "too dear"
     ENOUGH_BOOTING = "enough booting"
     NO_NODE = "no node"
     NO_SUCH_PLACE = "no such place"

@@ -106,6 +106,27 @@ def test_a_month_that_is_spent_gives_idle_nodes_back(
     assert (found.verdict is Verdict.MONTH_SPENT) == bool(expected)
 
 
+@pytest.mark.parametrize(
+    ("budget", "minutes", "expected"),
+    [(3.0, 50, ()), (2.9, 50, ("n1",)), (0.5, 50, ("n1", "n2")), (0.5, 40, ()), (0.0, 50, ())],
+    ids=["enough", "one too many", "a busy one stays", "paid for", "no budget"],
+)
+def test_an_hour_that_is_too_dear_gives_idle_nodes_back(
+    budget: float, minutes: float, expected: tuple[str, ...]
+) -> None:
+    """They came when their price was lower: the budget goes before the least, and what waits."""
+    own = [node(one, minutes, idle=0.1, pool="paid") for one in ("n1", "n2", "n3")]
+    seen = idle(*own[:2], wait=[waiting(1, tasks=4)])
+    busy = replace(seen.cell, instances=(*seen.cell.instances, instance("n3", (1,))))
+    hour = Demand(billing_s=3600, budget_hour=budget, spare_nodes=2)
+    found = decide(
+        replace(seen, cell=busy, nodes=tuple(own)), Balance(min_nodes=4, max_nodes=4), hour, PAID
+    )
+
+    assert (found.remove, found.add) == (expected, 0)
+    assert (found.verdict is Verdict.TOO_DEAR) == bool(expected)
+
+
 def test_a_month_that_is_spent_keeps_who_is_kept_and_what_costs_nothing() -> None:
     kept = node("n1", 50, pool="paid", is_kept=True)
     seen = idle(kept, node("n2", 50), wait=[waiting(1, tasks=4)], spent=999)

@@ -1,4 +1,4 @@
-"""What is left of a month's budget, and which idle nodes it does not pay for any more.
+"""What is left of a month's budget, and which idle nodes that and an hour's do not pay for.
 
 Of each node its next unit of billing counts: a unit is paid for as a whole when it begins, and
 what runs keeps its node.
@@ -15,6 +15,8 @@ from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
+
+ROUNDING = 1e-9  # of sums of prices
 
 
 def left(seen: Situation, demand: Demand) -> float | None:
@@ -62,10 +64,34 @@ def unpaid(
         for node, price in _costly(seen, pools)
         if paid_s(node, seen.now, demand) < _month_left_s(seen.now)
     }
+    return _beyond(month, ahead, seen, demand, order)
+
+
+def too_dear(
+    seen: Situation, demand: Demand, pools: Mapping[str, Pool], order: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the idle nodes that have to go, so that the rest cost an hour what they may.
+
+    They were added when their price was another, or the budget was.
+    """
+    if not demand.budget_hour:
+        return ()
+    ahead = {node.name: price for node, price in _costly(seen, pools)}
+    return _beyond(demand.budget_hour + ROUNDING, ahead, seen, demand, order)
+
+
+def _beyond(
+    most: float,
+    ahead: Mapping[str, float],
+    seen: Situation,
+    demand: Demand,
+    order: tuple[str, ...],
+) -> tuple[str, ...]:
+    """Return idle nodes, late in what is paid for, whose going brings costs ahead down to this."""
     idle = {one.name for one in idle_nodes(seen) if not is_paid_for(one, seen, demand)}
     total, gone = sum(ahead.values()), list[str]()
     for name in order:
-        if total > month and name in idle and name in ahead:
+        if total > most and name in idle and name in ahead:
             gone.append(name)
             total -= ahead[name]
     return tuple(gone)

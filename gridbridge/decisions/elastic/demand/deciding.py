@@ -80,6 +80,8 @@ def decide(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, 
         return replace(plan, verdict=Verdict.UNREADY)
     if unpaid := budget.unpaid(seen, rules, demand, pools, scene.order):
         return replace(plan, verdict=Verdict.MONTH_SPENT, remove=unpaid)
+    if dear := budget.too_dear(seen, demand, pools, scene.order):
+        return replace(plan, verdict=Verdict.TOO_DEAR, remove=dear)
     packed = _packed(scene, wanted)
     plan = replace(plan, figures=replace(plan.figures, fit=packed.fit))
     grown = _grown(plan, scene, packed, wanted)
