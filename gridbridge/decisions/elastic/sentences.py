@@ -13,6 +13,7 @@ SENTENCES = {
     Verdict.NOT_STABLE: "the last change was {unchanged_s:.0f} s ago, less than {stable_s:g} s",
     Verdict.BELOW_MINIMUM: "{nodes} of at least {min_nodes} nodes",
     Verdict.NO_SLOTS: "{waiting} and {queue} has no slots, {of_max}",
+    Verdict.CLOSED: "{waiting} and {queue} is disabled on all hosts (`qmod -e {queue}`), {of_max}",
     Verdict.ON_THEIR_WAY: "{waiting} and {queue} has no slots, but nodes are on their way",
     Verdict.WAITS_TOO_LONG: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}, {of_max}",
     Verdict.WAITS: "{waiting} {waited_min:.0f} min, not over {wait_min:g} yet, {need}",

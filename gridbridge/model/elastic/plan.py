@@ -92,6 +92,7 @@ class Verdict(Enum):
     NO_NODE = "no node"
     NO_SUCH_PLACE = "no such place"
     QUEUE_CLOSED = "queue closed"
+    CLOSED = "closed"
     SPARE = "spare"
     ABOVE_MAXIMUM = "above the maximum"
 

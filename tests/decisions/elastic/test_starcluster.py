@@ -378,3 +378,16 @@ def test_limits_hold_and_no_busy_node_is_removed_whatever_the_cell_is_like(
     assert not plan.remove or count - len(plan.remove) >= rules.min_nodes
     assert all(not hosts[names.index(name)][0] for name in plan.remove)
     assert plan == decide(seen, rules)
+
+
+def test_no_node_is_added_to_a_queue_that_somebody_closed() -> None:
+    """Nor is it one of a cluster without slots, which gets a node at once."""
+    closed = tuple(instance(name, state="d") for name in (MASTER, "n1"))
+    seen = situation(*closed, wait=[waiting(60, tasks=2)])
+    found = decide(seen, RULES)
+
+    assert (found.verdict, found.add) == (Verdict.CLOSED, 0)
+    assert sentence(found, RULES) == (
+        "1 job waits and all.q is disabled on all hosts (`qmod -e all.q`), 2 of 10 nodes:"
+        " nothing is done"
+    )
