@@ -603,6 +603,13 @@ CLOSED = tuple(instance(name, state="d") for name in (MASTER, "n1"))
         pytest.param(CLOSED, [], 0, Verdict.QUEUE_CLOSED, id="on all hosts"),
         pytest.param((*CLOSED, *full("n2")), [], 1, Verdict.MORE_WANTED, id="not on all"),
         pytest.param((*CLOSED, instance("n2", state="du")), [], 0, Verdict.QUEUE_CLOSED, id="dead"),
+        pytest.param(
+            tuple(instance(name, state="du") for name in (MASTER, "n1")),
+            [],
+            1,
+            Verdict.MORE_WANTED,
+            id="hosts that rest, of which nobody knows that",
+        ),
         pytest.param(CLOSED[:1], [], 1, Verdict.MORE_WANTED, id="its only host"),
         pytest.param(
             (*full(MASTER), instance("n1", state="d"), instance("n2", state="d")),

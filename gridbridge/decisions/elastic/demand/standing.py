@@ -67,17 +67,21 @@ def is_left_out(queue: str, seen: Situation) -> bool:
 
 
 def closed_by_hand(seen: Situation) -> frozenset[str]:
-    """Return the queues that somebody closed: they are disabled on two hosts or more, on all.
+    """Return the queues that somebody closed: on two hosts or more that report, and on all.
 
     One that is disabled on its only host may be open on others. Nodes that come, go or rest are
-    closed by the balancer.
+    closed by the balancer; where it does not know its nodes, those that rest are silent.
     """
     ours = Nodes(one for one in seen.nodes if one.state is not NodeState.READY)
-    is_open = defaultdict[str, list[bool]](list)
+    closed, open_ = Counter[str](), set[str]()
     for one in seen.cell.instances:
-        if not ours.of_host(one.host):
-            is_open[one.queue].append(QueueFact.DISABLED not in one.state.facts)
-    return frozenset(name for name, told in is_open.items() if len(told) > 1 and not any(told))
+        if ours.of_host(one.host):
+            continue
+        if QueueFact.DISABLED not in one.state.facts:
+            open_.add(one.queue)
+        elif QueueFact.UNREACHABLE not in one.state.facts:
+            closed[one.queue] += 1
+    return frozenset(name for name, hosts in closed.items() if hosts > 1 and name not in open_)
 
 
 def is_busy(instances: Iterable[Instance]) -> bool:
