@@ -30,6 +30,7 @@ class Moving:
     asked_at: datetime
     stage: Stage = Stage.ASKED
     reason: str = ""  # why it was dropped, or how it ended
+    slots: int = 1  # that its task takes where it runs
 
     @property
     def key(self) -> Key:

@@ -127,5 +127,10 @@ def _wipe(one: Listed) -> Wipe:
 
 def _moving(one: Away, move: Move, now: datetime) -> Moving:
     return Moving(
-        name=one.transfer, uid=one.uid, source=one.cluster, target=move.target, asked_at=now
+        name=one.transfer,
+        uid=one.uid,
+        source=one.cluster,
+        target=move.target,
+        asked_at=now,
+        slots=one.slots,
     )

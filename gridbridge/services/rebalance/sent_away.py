@@ -105,7 +105,7 @@ class SentAway:
             transfer=one.name,
             uid=one.uid,
             cluster=self._policy.site.cluster if is_home else one.source,
-            slots=1,
+            slots=one.slots,
             is_waiting=False,
             is_moving=True,
             target=one.target,

@@ -38,6 +38,7 @@ from gridbridge.services.journal import NotKept
 from gridbridge.services.rebalance import journalled, live, looking
 from gridbridge.services.rebalance.deciding import Asked, What
 from gridbridge.services.rebalance.live import Rebalancer
+from gridbridge.services.rebalance.sent_away import SentAway
 from gridbridge.shell.clock import Clock
 from gridbridge.state import tasks_shown
 from gridbridge.state.database import Database
@@ -509,6 +510,7 @@ class SentSite(Site):
         clusters = {name: Cluster() for name in ("alpha", "beta", "gamma")}
         self.policy = replace(self.policy, clusters=clusters, queues=queues)
         self.letters = {40: "qw", 41: "qw"}  # at beta
+        self.slots = 1  # that each of them takes
         self.at_gamma = 0  # a job that runs there
         self.contexts: dict[int, tuple[tuple[str, str], ...]] = {7: (), 8: ()}
         monkeypatch.setattr(home_tasks, "requests_of", self._requests_of)
@@ -524,7 +526,7 @@ class SentSite(Site):
         if cluster == "beta":
             begun = self.asked == self.starts_when_asked
             letters = self.letters | ({40: "r"} if begun else {})
-            seen = replace(seen, jobs=_rows(letters))  # and no task of the campaign
+            seen = replace(seen, jobs=_rows(letters, self.slots))  # and no task of the campaign
         if cluster == "gamma" and self.at_gamma:
             seen = replace(seen, jobs=_rows({self.at_gamma: "r"}))
         if cluster == "alpha":
@@ -549,9 +551,9 @@ class SentSite(Site):
         return {one.name: (one.source, one.target) for one in found}
 
 
-def _rows(letters: dict[int, str]) -> dict[int, tuple[JobStatus, ...]]:
+def _rows(letters: dict[int, str], slots: int = 1) -> dict[int, tuple[JobStatus, ...]]:
     return {
-        job: (JobStatus(job_id=job, name="x", owner="alice", state=job_state(state)),)
+        job: (JobStatus(job_id=job, name="x", owner="alice", state=job_state(state), slots=slots),)
         for job, state in letters.items()
         if state
     }
@@ -633,6 +635,20 @@ def test_a_task_on_its_way_counts_wherever_it_is(
     planned, _ = sent_site.rebalance(Asked(what=What.HOST, name="gamma"))
 
     assert planned.advice.sentence == "1 task is moved already: nothing else is begun"
+
+
+def test_a_parallel_task_on_its_way_keeps_all_of_its_slots(sent_site: SentSite) -> None:
+    """Nobody lists it for some seconds, and where it goes they are still free."""
+    sent_site.slots = 2
+    sent_site.rebalance(FAIL)
+    database = sent_site.database()
+    moving = Moves(database).in_flight()
+    sent_away = SentAway(sent_site.policy, database, Clock())
+    away = [*sent_away.listed((), {})]
+    database.close()
+
+    assert moving
+    assert {(one.transfer, one.slots) for one in away} == {(one.name, 2) for one in moving}
 
 
 def test_one_that_starts_between_plan_and_act_is_dropped_and_told(sent_site: SentSite) -> None:

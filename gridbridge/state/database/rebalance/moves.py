@@ -18,6 +18,7 @@ MOVES = Table(
     *(Column(name, Words, nullable=False) for name in ("source", "target")),
     Column("asked_at", Moment, nullable=False),
     *(Column(name, Words, nullable=False) for name in ("stage", "reason")),
+    Column("slots", BigInteger, nullable=False, server_default="1"),
 )
 _MOVING = tuple(MOVES.c[field.name] for field in fields(Moving))
 _OLDEST_FIRST = select(*_MOVING).order_by(MOVES.c.asked_at, MOVES.c.name, MOVES.c.uid)
