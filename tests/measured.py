@@ -19,8 +19,10 @@ from gridbridge.model.campaigns.shown import (
 )
 from gridbridge.model.elastic.plan import Figures, Plan, Refusal, Refused, Verdict
 from gridbridge.model.elastic.seeing import Ended, Ends, ShownBalance, minute_of
+from gridbridge.model.rebalance.rounds import Round
 from gridbridge.state import campaigns_shown
 from gridbridge.state.elastic import balance_shown
+from gridbridge.state.rebalance import rounds
 from tests.decisions.elastic import cells
 from tests.shown import NOW, ago, publish, shown, transfer
 
@@ -47,6 +49,9 @@ def site(folder: Path) -> tuple[str, str]:
     publish(folder / "published", shown(transfer(), waiting, going, lost))
     for value in (campaigns(), grid(), events()):
         campaigns_shown.put(value, str(folder / "published"))
+    rounds.begin(Round.TASKS, ago(7200), str(folder / "published"))
+    rounds.begin(Round.DATASETS, ago(7200), str(folder / "published"))
+    rounds.end(Round.DATASETS, ago(3600), str(folder / "published"))
     balance_shown.put(balance(), str(folder / "balance"))
     return str(folder / "published"), str(folder / "balance")
 

@@ -1,4 +1,4 @@
-"""gridbridge metrics: numbers of transfers, campaigns and elastic clusters for Prometheus."""
+"""gridbridge metrics: numbers of all capabilities for Prometheus."""
 
 import os
 from collections.abc import Iterable
@@ -48,13 +48,13 @@ def _address(
 def metrics(
     textfile: str | None, listen: tuple[str, int] | None, folder: str, balance: str
 ) -> None:
-    """Print numbers of transfers, campaigns and elastic clusters for Prometheus.
+    """Print numbers of transfers, campaigns, rebalancing and elastic clusters for Prometheus.
 
     They come from published files alone, so that anybody may ask for them and nobody is slowed.
     With --textfile they are written for node_exporter's textfile collector, by renaming. With
     --listen each GET of /metrics is answered with what holds then; ADDRESS is PORT, HOST:PORT or
     [HOST]:PORT, and without a host only this machine is answered. Labels are clusters, queues,
-    states, pools and causes, never people or jobs.
+    states, pools, causes and kinds of rounds, never people or jobs.
     Exit status: 0; 2 usage, no published files, the file can't be written, or the address is in
     use.
 

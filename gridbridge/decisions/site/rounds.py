@@ -15,14 +15,19 @@ HINT = (
 def findings(seen: Mapping[Round, ShownRound], at: datetime) -> Iterator[Finding]:
     """Judge the last round of each kind, where one ever began."""
     for kind, last in seen.items():
-        is_late = _is_late(kind, last, at)
+        hangs = is_late(kind, last, at)
         yield Finding(
             item=f"rebalancing: {kind.value}",
-            state=State.WARNING if is_late else State.OK,
+            state=State.WARNING if hangs else State.OK,
             found=_told(last, at),
-            right=f"one that ends within {_age(LONGEST[kind])}" if is_late else "",
-            hint=HINT if is_late else "",
+            right=f"one that ends within {_age(LONGEST[kind])}" if hangs else "",
+            hint=HINT if hangs else "",
         )
+
+
+def is_late(kind: Round, last: ShownRound, at: datetime) -> bool:
+    """Say whether none has ended for longer than one takes, since one began."""
+    return last.is_open and at - last.began_at > LONGEST[kind]
 
 
 def late(seen: Mapping[Round, ShownRound], at: datetime) -> tuple[str, ...]:
@@ -30,12 +35,8 @@ def late(seen: Mapping[Round, ShownRound], at: datetime) -> tuple[str, ...]:
     return tuple(
         f"rebalancing: no {WORDS[kind]} has ended since one began {_age(at - last.began_at)} ago"
         for kind, last in seen.items()
-        if _is_late(kind, last, at)
+        if is_late(kind, last, at)
     )
-
-
-def _is_late(kind: Round, last: ShownRound, at: datetime) -> bool:
-    return last.is_open and at - last.began_at > LONGEST[kind]
 
 
 def _told(last: ShownRound, at: datetime) -> str:

@@ -26,7 +26,7 @@ from tests.shown import NOW
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests/golden/metrics.prom"
 DASHBOARD = ROOT / "conf/grafana/gridbridge.json"
-LABELS = {"cluster", "version", "queue", "state", "pool", "cause", "code", "part"}
+LABELS = {"cluster", "version", "queue", "state", "pool", "cause", "code", "part", "kind"}
 NAME = re.compile(r"gridbridge_[a-z0-9_]+")
 
 

@@ -1,1 +1,1 @@
-"""What is measured of transfers, campaigns and elastic clusters, from published files alone."""
+"""What is measured of all capabilities, from published files alone."""

@@ -1,6 +1,6 @@
 """Numbers for whoever watches over a site, named by the rules of Prometheus.
 
-Labels have few values: clusters, queues, states, pools and causes, never people or jobs.
+Labels have few values: clusters, queues, states, pools, causes and kinds, never people or jobs.
 """
 
 from collections.abc import Iterable, Mapping

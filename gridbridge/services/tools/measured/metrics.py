@@ -8,12 +8,14 @@ from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.events import ShownEvents
 from gridbridge.model.campaigns.shown import ShownCampaigns, ShownGrid
 from gridbridge.model.places import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
-from gridbridge.services.tools.measured import campaigns, elastic, transfers
+from gridbridge.model.rebalance.rounds import Round, ShownRound
+from gridbridge.services.tools.measured import campaigns, elastic, rebalancing, transfers
 from gridbridge.services.tools.measured.campaigns import Campaigns
 from gridbridge.services.tools.measured.family import Family, several
 from gridbridge.state import campaigns_shown
 from gridbridge.state import shown as files
 from gridbridge.state.elastic import balance_shown
+from gridbridge.state.rebalance import rounds
 
 READABLE = "published_readable"
 MEANS = "Whether a part's published files can be read"
@@ -32,6 +34,7 @@ def measured(
     if os.path.isdir(folder):
         parts["transfers"] = lambda: transfers.families(files.read_all(folder), now)
         parts["campaigns"] = lambda: campaigns.families(_campaigns(folder))
+        parts["rebalancing"] = lambda: rebalancing.families(_rounds(folder), now)
     if os.path.isdir(balance):
         parts["elastic"] = lambda: _elastic(balance)
     if not parts:
@@ -61,6 +64,11 @@ def _campaigns(folder: str) -> Campaigns:
         grid=campaigns_shown.read(ShownGrid, folder),
         events=campaigns_shown.read(ShownEvents, folder),
     )
+
+
+def _rounds(folder: str) -> dict[Round, ShownRound]:
+    seen = {kind: rounds.read(kind, folder) for kind in Round}
+    return {kind: last for kind, last in seen.items() if last}
 
 
 def _elastic(folder: str) -> Iterable[Family]:
