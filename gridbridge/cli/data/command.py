@@ -8,6 +8,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.commands import Group
 from gridbridge.cli.options import CONFIG_FILE, JSON
+from gridbridge.errors import GridbridgeError
 from gridbridge.shell.clock import Clock
 
 if TYPE_CHECKING:
@@ -95,6 +96,11 @@ def list_(records: str, path: str, is_json: bool) -> int:
     """
     from gridbridge.cli.data import shown
 
+    if records and not os.path.isdir(records):  # else its name would be taken for no datasets
+        raise GridbridgeError(
+            f"--records {records}: no such folder; one that `gridbridge data add --records` made"
+            " would be right"
+        )
     return shown.datasets(_datasets(path, records).listed(), is_json=is_json)
 
 

@@ -180,7 +180,7 @@ class Datasets:
 
     def _require_touched(self, dataset: Dataset, storage: str) -> None:
         if storage not in dataset.touched:
-            held = _any(dataset.storages) if dataset.storages else "there is no replica"
+            held = f"{_any(dataset.storages)} would be right" if dataset.storages else "it has none"
             raise GridbridgeError(f"{storage}: no replica of {dataset.name} there; {held}")
 
 

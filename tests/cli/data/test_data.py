@@ -238,3 +238,11 @@ def test_without_an_area_one_line_says_what_is_needed(shell: Shell) -> None:
 
     told = "gridbridge: gridbridge.toml has no storage area: a [storage.NAME] is needed\n"
     assert (2, told) == (status, err)
+
+
+def test_a_folder_of_records_that_is_not_there_is_told(shell: Shell) -> None:
+    """A wrong name would be taken for a person without datasets."""
+    status, out, err = shell.data("list")
+
+    assert (2, "") == (status, out)
+    assert f"--records {shell.folder}/records: no such folder; one that" in err
