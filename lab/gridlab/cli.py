@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import os
 import resource
+import traceback
 from collections.abc import Sequence
 
 from gridlab import lock, paths
@@ -28,8 +29,10 @@ examples:
 With GRIDLAB=2 (to 9) in the environment all of this is about another lab.
 
 exit status: 0 done, 1 failed (or unhealthy), 2 bad usage; `on`: the command's own,
-128+N if signal N ended it, 127 not found, 126 not executable, 125 the lab failed.
+128+N if signal N ended it, 127 not found, 126 not executable, 125 the lab failed; 141 the reader
+of what it prints went away.
 """
+READER_GONE = 141  # 128 + SIGPIPE, as of a program that it ends
 NOT_STARTED = 125  # exit status of `on` when the lab failed, not the command (as in env(1))
 DESCRIPTORS = 1024  # shepherds close as many as they might have, for every task several times
 PATHS = {
@@ -57,12 +60,23 @@ def main(arguments: Sequence[str]) -> int:
     except UsageError as error:
         complain(str(error))
         return 2
+    except BrokenPipeError:  # who read has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return READER_GONE
     except (LabError, OSError) as error:
-        complain(str(error))
+        complain(_told(error))
         return failed
     except KeyboardInterrupt:
         return 130
     return status_code
+
+
+def _told(error: LabError | OSError) -> str:
+    """Return an error in a line; one of the system that names no file is told with its place."""
+    if isinstance(error, LabError) or error.filename is not None:
+        return str(error)
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{error} ({place.filename}:{place.lineno})"
 
 
 def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
