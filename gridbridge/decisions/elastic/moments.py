@@ -4,12 +4,15 @@ By how much it was set is known as long as the machine was not started anew: the
 as much, so that their age stays right. In any case none of them is later than now.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.model.elastic.clocks import Clocks
 from gridbridge.model.elastic.owned import Owned, PoolRecord
 from gridbridge.model.elastic.plan import Watched
+
+Change = Callable[[datetime], datetime]
 
 LEAST_S = 60.0  # a smaller step changes no decision
 
@@ -30,68 +33,49 @@ def moved(at: datetime, by: timedelta) -> datetime:
         return at
 
 
-def node_moved(node: Owned, by: timedelta) -> Owned:
-    """Return a node whose moments were moved."""
-    return replace(
-        node,
-        since=moved(node.since, by),
-        up_since=_moved(node.up_since, by),
-        idle_since=_moved(node.idle_since, by),
-    )
+def set_by(by: timedelta) -> Change:
+    """Return what moves a moment as far as the clock was set."""
+    return lambda at: moved(at, by)
 
 
-def record_moved(record: PoolRecord, by: timedelta) -> PoolRecord:
-    """Return what went wrong with a pool, moved."""
-    return replace(
-        record,
-        failed_at=_moved(record.failed_at, by),
-        no_capacity_at=_moved(record.no_capacity_at, by),
-    )
-
-
-def watched_moved(one: Watched, by: timedelta) -> Watched:
-    """Return how waiting jobs were seen, moved."""
-    return replace(
-        one,
-        at=moved(one.at, by),
-        room_since=_moved(one.room_since, by),
-        stuck_since=_moved(one.stuck_since, by),
-    )
-
-
-def _moved(at: datetime | None, by: timedelta) -> datetime | None:
-    return None if at is None else moved(at, by)
+def until(now: datetime) -> Change:
+    """Return what makes a moment of the future now."""
+    return lambda at: min(at, now)
 
 
 def by_now(at: datetime | None, now: datetime) -> datetime | None:
     """Return a moment, or now if it would be in the future."""
-    return None if at is None else min(at, now)
+    return _known(at, until(now))
 
 
-def node_by_now(node: Owned, now: datetime) -> Owned:
-    """Return a node of which nothing begins in the future."""
+def of_node(node: Owned, change: Change) -> Owned:
+    """Return a node whose moments were changed."""
     return replace(
         node,
-        since=min(node.since, now),
-        up_since=by_now(node.up_since, now),
-        idle_since=by_now(node.idle_since, now),
+        since=change(node.since),
+        up_since=_known(node.up_since, change),
+        idle_since=_known(node.idle_since, change),
     )
 
 
-def record_by_now(record: PoolRecord, now: datetime) -> PoolRecord:
-    """Return what went wrong with a pool, until now."""
+def of_record(record: PoolRecord, change: Change) -> PoolRecord:
+    """Return what went wrong with a pool, its moments changed."""
     return replace(
         record,
-        failed_at=by_now(record.failed_at, now),
-        no_capacity_at=by_now(record.no_capacity_at, now),
+        failed_at=_known(record.failed_at, change),
+        no_capacity_at=_known(record.no_capacity_at, change),
     )
 
 
-def watched_by_now(one: Watched, now: datetime) -> Watched:
-    """Return how waiting jobs were seen, until now."""
+def of_watched(one: Watched, change: Change) -> Watched:
+    """Return how waiting jobs were seen, its moments changed."""
     return replace(
         one,
-        at=min(one.at, now),
-        room_since=by_now(one.room_since, now),
-        stuck_since=by_now(one.stuck_since, now),
+        at=change(one.at),
+        room_since=_known(one.room_since, change),
+        stuck_since=_known(one.stuck_since, change),
     )
+
+
+def _known(at: datetime | None, change: Change) -> datetime | None:
+    return None if at is None else change(at)

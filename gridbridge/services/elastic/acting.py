@@ -15,7 +15,7 @@ from gridbridge.apply.elastic.acts import Acts
 from gridbridge.decisions.elastic import listed, mastership, rounds, untended
 from gridbridge.decisions.elastic.demand.pools import is_left_out
 from gridbridge.decisions.elastic.life import Patience
-from gridbridge.decisions.elastic.moments import by_now, node_by_now
+from gridbridge.decisions.elastic.moments import by_now, of_node, until
 from gridbridge.decisions.elastic.readiness import is_unready
 from gridbridge.decisions.elastic.spending import spent_since
 from gridbridge.decisions.elastic.supplying import supplied
@@ -128,7 +128,7 @@ class Balancer:
             now=cell.now,
             cluster=self._site.cluster,
             kept=tuple(
-                node_by_now(one, cell.now)
+                of_node(one, until(cell.now))
                 for one in self._memory.nodes.all()
                 if one.pool not in self._site.released or is_closed(one)
             ),

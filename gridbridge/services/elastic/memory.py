@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.elastic import moments
-from gridbridge.decisions.elastic.moments import record_by_now, watched_by_now
 from gridbridge.decisions.elastic.rounds import Asked
 from gridbridge.model.elastic.clocks import Clocks
 from gridbridge.model.elastic.owned import PoolRecord, WishFor
@@ -35,33 +34,32 @@ class Memory:
         by = moments.step(decode(told, Clocks) if told else None, clocks)
         with self.database.transaction():
             if by:
-                self._move(by)
+                self._change(moments.set_by(by))
             self._facts.put(CLOCKS, encode(clocks))
         return by
 
-    def _move(self, by: timedelta) -> None:
-        self.nodes.replace([moments.node_moved(one, by) for one in self.nodes.all()])
+    def _change(self, change: moments.Change) -> None:
+        """Change all moments that are kept."""
+        self.nodes.replace([moments.of_node(one, change) for one in self.nodes.all()])
         records = self.records().items()
-        self.keep_records({pool: moments.record_moved(one, by) for pool, one in records})
+        self.keep_records({pool: moments.of_record(one, change) for pool, one in records})
         for key in (UNLISTED, SILENT, WAITING):
             kept = self._moments(key).items()
-            self._keep_moments(key, {name: moments.moved(at, by) for name, at in kept})
-        known = self._facts.all(WATCHED).get("", {}).items()
-        self.keep_watched(
-            {int(job): moments.watched_moved(decode(one, Watched), by) for job, one in known}
-        )
+            self._keep_moments(key, {name: change(at) for name, at in kept})
+        self.keep_watched({job: moments.of_watched(one, change) for job, one in self._watched()})
         last = dict(self._facts.all(LAST).get("", {}))
         for key in ("change", "round"):
             if last.get(key):
-                at = datetime.fromisoformat(str(last[key]))
-                last[key] = moments.moved(at, by).isoformat()
+                last[key] = change(datetime.fromisoformat(str(last[key]))).isoformat()
         if last:
             self._facts.put(LAST, last)
 
     def records(self, now: datetime | None = None) -> Mapping[str, PoolRecord]:
         """Return what went wrong with pools of late, nothing of it later than now."""
         found = {pool: decode(one, PoolRecord) for pool, one in self._facts.all(POOL).items()}
-        return {pool: record_by_now(one, now) if now else one for pool, one in found.items()}
+        if now is None:
+            return found
+        return {pool: moments.of_record(one, moments.until(now)) for pool, one in found.items()}
 
     def keep_records(self, records: Mapping[str, PoolRecord]) -> None:
         """Keep it, and nothing of other pools."""
@@ -120,8 +118,8 @@ class Memory:
         known = self._facts.all(key).get("", {})
         return {node: datetime.fromisoformat(str(at)) for node, at in known.items()}
 
-    def _keep_moments(self, key: str, moments: Mapping[str, datetime]) -> None:
-        self._facts.put(key, {node: at.isoformat() for node, at in moments.items()})
+    def _keep_moments(self, key: str, kept: Mapping[str, datetime]) -> None:
+        self._facts.put(key, {node: at.isoformat() for node, at in kept.items()})
 
     def last_change(self) -> datetime | None:
         """Return when a node last came or went."""
@@ -161,9 +159,8 @@ class Memory:
 
     def eligible(self, jobs: Iterable[int], now: datetime) -> Mapping[int, datetime]:
         """Return since when each of these jobs could start: since a round first saw it."""
-        known = self._facts.all(WAITING).get("", {})
-        moments = {job: datetime.fromisoformat(str(at)) for job, at in known.items()}
-        return {job: min(moments.get(str(job), now), now) for job in jobs}
+        since = self._moments(WAITING)
+        return {job: min(since.get(str(job), now), now) for job in jobs}
 
     def keep_eligible(self, eligible: Mapping[int, datetime]) -> None:
         """Keep it; jobs that wait no more are forgotten."""
@@ -171,8 +168,11 @@ class Memory:
 
     def watched(self, now: datetime) -> Mapping[int, Watched]:
         """Return how the last round saw what waits, nothing of it later than now."""
+        return {job: moments.of_watched(one, moments.until(now)) for job, one in self._watched()}
+
+    def _watched(self) -> list[tuple[int, Watched]]:
         known = self._facts.all(WATCHED).get("", {})
-        return {int(job): watched_by_now(decode(one, Watched), now) for job, one in known.items()}
+        return [(int(job), decode(one, Watched)) for job, one in known.items()]
 
     def keep_watched(self, watched: Mapping[int, Watched]) -> None:
         """Keep it; what waits no more is forgotten."""
