@@ -41,7 +41,8 @@ def run(home: Path, command: str, place: int, *tasks: Task, **variables: str) ->
     path = home / "script"
     path.write_bytes(script(SETTINGS | {"exec": command}, tasks))
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)} | variables
-    return subprocess.run(["/bin/sh", path], env=environment, check=False, cwd="/").returncode
+    program = ("env", "--default-signal", "/bin/sh", path)  # nohup would have some ignored
+    return subprocess.run(program, env=environment, check=False, cwd="/").returncode
 
 
 def output(home: Path, name: str) -> str:
