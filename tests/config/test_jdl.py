@@ -458,7 +458,8 @@ def test_what_is_told_of_a_key_is_one_line_of_printable_text(within: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "command", ["./run # fast", "# nothing", "a\n./run --x;# y", "echo \\\\ #", "(a) #"]
+    "command",
+    ["./run # fast", "# nothing", "a\n./run --x;# y", "echo \\\\ # a", "(a) #a", "./run ##"],
 )
 def test_a_command_that_ends_in_a_comment_is_refused(command: str) -> None:
     """Its tasks would do well without their parameters, all of them the same."""
@@ -470,6 +471,7 @@ def test_a_command_that_ends_in_a_comment_is_refused(command: str) -> None:
     "command",
     [
         "./run a#b",
+        "./run #",  # it is to have no parameters
         "./run '# a'",
         './run "it\'s # a"',
         "./run \\# a",

@@ -135,7 +135,7 @@ def command_line(value: object) -> str:
     bare = command.rstrip()
     if not bare:
         raise ValueError("it is blank")
-    if _ends_in_comment(bare):
+    if _ends_in_comment(bare.removesuffix("#")):  # that alone is for tasks without parameters
         raise ValueError("a comment ends it, to which the parameters would be added")
     if "\n" not in command[len(bare) :]:
         return command
