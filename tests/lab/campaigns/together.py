@@ -73,9 +73,6 @@ PROJECT = "gbtests"
 WIDE_AT = {"resources": "/resource_id=2", "project": PROJECT}
 WIDE = """sh -c 'echo $(wc -l <$CIGRI_NODE_FILE) $CIGRI_RESOURCES \
 ${NSLOTS-$(wc -l <$OAR_NODEFILE)} ${OAR_PROJECT_NAME-} >wide'"""
-# At beta they end at once, as if they had done something; one there a cycle.
-SWALLOWED = "sh -c '[ $CIGRI_CLUSTER = beta ] || sleep 12'"
-SWALLOWING: Mapping[str, Any] = {"beta": {"max_jobs": 1}, "gamma": {"max_jobs": 2}}
 UNREADY: Mapping[str, Any] = {
     "beta": {"max_jobs": 1},
     "gamma": {"prologue": "echo no room >&2; exit 3"},
@@ -109,7 +106,6 @@ JDLS: Mapping[str, dict[str, Any]] = {
     "refused": jdl(UNTIL_REFUSED, REFUSED, nb_jobs=4, walltime=PATIENT),
     "overrun": jdl("sleep 900", nb_jobs=1, walltime="0:0:20"),
     "wide": jdl(WIDE, dict.fromkeys(BOTH, WIDE_AT), nb_jobs=2),
-    "swallowed": jdl(SWALLOWED, SWALLOWING, nb_jobs=80),
 }
 OPTIONS = {"test": ("-t", "test"), "wide": ("-t", "test")}
 ADD_PROJECT = f"""
