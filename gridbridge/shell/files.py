@@ -2,6 +2,7 @@
 
 import os
 import stat
+from codecs import BOM_UTF8
 
 from gridbridge.errors import ParseError, StateError
 
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 LONGEST = 1 << 20  # bytes of a line; no file that is read so has one
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # what editors of another system put before UTF-8
 TEMPORARY = "."  # a file whose name begins with it is not finished
 
 
@@ -150,5 +150,5 @@ def lines(file: "BinaryIO", path: str) -> "Iterator[bytes]":
             raise ParseError(
                 f"{path}:{number}: more than {LONGEST} bytes; right is a file of lines"
             )
-        yield line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+        yield line.removeprefix(BOM_UTF8) if number == 1 else line
         number += 1

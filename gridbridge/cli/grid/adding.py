@@ -6,6 +6,7 @@ from gridbridge.model.report import count
 from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.services.tools.campaigns import Refused
 from gridbridge.services.tools.submission import admission, sources
+from gridbridge.state import campaign_files
 from gridbridge.state.campaign_files import NotTheirs
 
 STANDARD_INPUT = "-"
@@ -16,7 +17,7 @@ def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> i
     """Add the lines of a file or of a JSON list; a check stores nothing. Return the status."""
     one = campaign_tasks.find(number)
     if one and not one.state.is_alive:
-        sources.require_ours(number)
+        campaign_files.require_ours(number)
         raise Refused(f"campaign {number} is {one.state}; submit the rest as another one")
     path = "/dev/stdin" if file == STANDARD_INPUT else file
     try:

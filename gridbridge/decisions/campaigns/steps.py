@@ -18,11 +18,9 @@ from gridbridge.model.campaigns.plan import Seen, Send, Step, Stepped
 from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE, STEPS
 
 TIMES = 3  # that an epilogue is begun which its cluster ended
-BY_CLUSTER = frozenset({Outcome.WIPED, Outcome.MOVED, Outcome.PREEMPTED, Outcome.SITE_FAULT})
-
-
-ENDED_BY_CLUSTER = {  # the last of its times
+BY_CLUSTER = {  # and why, where that was the last of its times
     Outcome.WIPED: "at last it was deleted there",
+    Outcome.MOVED: "",
     Outcome.PREEMPTED: "at last its place was needed",
     Outcome.SITE_FAULT: "at last its host was lost",
 }
@@ -119,7 +117,7 @@ class Steps:
                 event = opened_now(
                     Kind.CAMPAIGN, Code.EPILOG_EXIT_ERROR, *_pair(one), self._seen.at
                 )
-                why = ENDED_BY_CLUSTER.get(one.outcome, "")
+                why = BY_CLUSTER.get(one.outcome, "")
                 book.put(replace(event, exit_status=one.exit_status, why=why))
         return book
 

@@ -378,13 +378,13 @@ def test_another_persons_campaign_is_told_as_that(
 ) -> None:
     """Also one that has ended; one whose file is gone may be anybody's."""
     bring(tmp_path, 7, Jdl(name="n"), "a")
-    sources.require_ours(7, str(tmp_path))
-    sources.require_ours(8, str(tmp_path))
+    campaign_files.require_ours(7, str(tmp_path))
+    campaign_files.require_ours(8, str(tmp_path))
     somebody = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: somebody)
 
     with pytest.raises(NotTheirs, match="campaign 7: its file is not yours to read"):
-        sources.require_ours(7, str(tmp_path))
+        campaign_files.require_ours(7, str(tmp_path))
 
 
 def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:

@@ -76,11 +76,6 @@ def failed(
     return Said(jdl=asked, parameters=tuple(parameters[task.number] for task in found))
 
 
-def require_ours(number: int, folder: str = CAMPAIGNS) -> None:
-    """Refuse another's campaign (NotTheirs)."""
-    campaign_files.require_ours(number, folder)
-
-
 def more(
     number: int, file: str | None, text: str | None, folder: str = CAMPAIGNS
 ) -> tuple[Said, tuple[str, ...]]:
