@@ -217,8 +217,9 @@ def _seconds(at: datetime | None) -> float | None:
 def _complain(path: str, bad: tuple[int, ...]) -> None:
     if bad:
         numbers = ", ".join(map(str, bad[:TOLD_LINES])) + (", ..." if len(bad) > TOLD_LINES else "")
-        lines = f"{len(bad)} lines can't" if len(bad) > 1 else "1 line can't"
-        output.complain(f"gridbridge: {path}: {lines} be read and are left out: {numbers}")
+        some = f"{len(bad)} lines" if len(bad) > 1 else "1 line"
+        verb = "are" if len(bad) > 1 else "is"
+        output.complain(f"gridbridge: {path}: {some} can't be read and {verb} left out: {numbers}")
 
 
 def _show(found: list[service.Compared], is_json: bool) -> None:

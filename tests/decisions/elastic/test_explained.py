@@ -1,8 +1,11 @@
 """Waits of which accounting does not tell the cause."""
 
+import time
+
 from gridbridge.decisions.elastic.replay.explained import explained
 from gridbridge.model.elastic.replayed import LeftOut, Ran, Workload
 
+YEARS_S, MOST_S = 10 * 365 * 86400.0, 1.0  # the latter of CPU: minute by minute it is four
 FULL = Ran(submitted_s=0, run_s=3600, slots=4)
 
 
@@ -28,3 +31,21 @@ def test_a_moment_between_two_tasks_is_no_free_slot() -> None:
     after = Ran(submitted_s=0, run_s=3600, slots=4, waited_s=3600)
 
     assert explained(Workload(tasks=(FULL, after))).left_out == {}
+
+
+def test_a_task_of_years_before_makes_a_replay_no_longer() -> None:
+    """Such as one of a host whose clock was wrong: no minute in between is looked at by itself."""
+    old, began = Ran(submitted_s=0, run_s=60, waited_s=60), time.process_time()
+    tasks = (old, *(Ran(submitted_s=YEARS_S + at, run_s=3600, waited_s=9) for at in range(99)))
+
+    found = explained(Workload(tasks=tasks))
+
+    assert len(found.tasks) == len(tasks)
+    assert time.process_time() - began < MOST_S
+
+
+def test_a_wait_of_years_beside_free_slots_is_none_for_slots() -> None:
+    held = Ran(submitted_s=60, run_s=100, slots=2, waited_s=YEARS_S)
+    found = explained(Workload(tasks=(FULL, held, Ran(submitted_s=2 * YEARS_S, run_s=60))))
+
+    assert found.left_out == {LeftOut.UNEXPLAINED: 1}

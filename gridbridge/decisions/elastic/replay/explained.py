@@ -6,51 +6,67 @@ waited through a whole minute in which it would have fitted waited for something
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from gridbridge.model.amounts import MINUTE_S
 from gridbridge.model.elastic.replayed import LeftOut, Ran, Workload
 
 
+class Stretch(NamedTuple):
+    """Minutes in a row in which as many slots were in use, however many minutes these are."""
+
+    first: int
+    last: int
+    used: int
+
+
 def explained(workload: Workload) -> Workload:
     """Return it with the other waits left out: such a task comes when it started then."""
-    used = _most_used(workload.tasks)
-    peak = max(used.values(), default=0)
-    free = {slots: _minutes(used, peak - slots) for slots in {one.slots for one in workload.tasks}}
-    tasks = [_judged(one, free[one.slots]) for one in workload.tasks]
+    tasks, by_width = list(workload.tasks), defaultdict[int, list[int]](list)
+    for place, one in enumerate(tasks):
+        by_width[one.slots].append(place)
+    stretches = tuple(_most_used(tasks))
+    peak = max((one.used for one in stretches), default=0)
+    for slots, places in by_width.items():
+        free = [one for one in stretches if one.used <= peak - slots]
+        lasts = [one.last for one in free]
+        for place in places:
+            tasks[place] = _judged(tasks[place], free, lasts)
     count = sum(not one.is_explained for one in tasks)
     tasks.sort(key=lambda one: one.submitted_s)
     left_out = {**workload.left_out, **({LeftOut.UNEXPLAINED: count} if count else {})}
     return replace(workload, tasks=tuple(tasks), left_out=left_out)
 
 
-def _most_used(tasks: Iterable[Ran]) -> dict[int, int]:
-    """Return the most slots in use in each minute in which that changed, and where it held on."""
+def _most_used(tasks: Iterable[Ran]) -> Iterator[Stretch]:
+    """Give the most slots in use, minute by minute where that changed, else by stretches."""
     changes = dict[float, int]()
     for one in tasks:
         start_s = one.submitted_s + one.waited_s
         changes[start_s] = changes.get(start_s, 0) + one.slots
         changes[start_s + one.run_s] = changes.get(start_s + one.run_s, 0) - one.slots
-    found, level = dict[int, int](), 0
     moments = sorted(changes)
+    level = most = 0  # now, and in the minute of now
     for moment, following in itertools.zip_longest(moments, moments[1:]):
         level += changes[moment]
-        last = int((moment if following is None else following) // MINUTE_S)
-        for minute in range(int(moment // MINUTE_S), last + 1):
-            found[minute] = max(found.get(minute, 0), level)
-    return found
+        most = max(most, level)
+        minute, last = (
+            int(one // MINUTE_S) for one in (moment, moment if following is None else following)
+        )
+        if following is None or last > minute:
+            yield Stretch(minute, minute, most)
+            most = level
+        if last > minute + 1:
+            yield Stretch(minute + 1, last - 1, level)
 
 
-def _minutes(used: dict[int, int], most: int) -> list[int]:
-    """Return the minutes in which no more than so many slots were in use, in their order."""
-    return sorted(minute for minute, slots in used.items() if slots <= most)
-
-
-def _judged(task: Ran, free: list[int]) -> Ran:
+def _judged(task: Ran, free: Sequence[Stretch], lasts: Sequence[int]) -> Ran:
     start_s = task.submitted_s + task.waited_s
     first = int(-(-task.submitted_s // MINUTE_S))
-    place = bisect_left(free, first)
-    if place == len(free) or (free[place] + 1) * MINUTE_S > start_s:
+    place = bisect_left(lasts, first)
+    if place == len(free) or (max(first, free[place].first) + 1) * MINUTE_S > start_s:
         return task
     return replace(task, submitted_s=start_s, waited_s=0.0, is_explained=False)
