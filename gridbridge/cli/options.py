@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from gridbridge.cli import output
 from gridbridge.errors import NotSeen
@@ -13,6 +14,15 @@ from gridbridge.model.places import CONFIG, PUBLISHED
 
 NOT_SEEN = 75  # as of sysexits.h: the same may work later
 Value = TypeVar("Value")
+
+
+def not_empty(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Refuse a word that is empty, as of a variable that a script has not set."""
+    source = ctx.get_parameter_source(option.name or "")
+    if value == "" and source is not ParameterSource.DEFAULT:
+        raise click.BadParameter("it is empty", ctx, option)
+    return value
+
 
 FOLDER = click.option(
     "--published",
@@ -24,6 +34,14 @@ FOLDER = click.option(
 )
 CONFIG_FILE = click.option(
     "--config", "path", metavar="FILE", default=CONFIG, show_default=True, help="Read this file."
+)
+FROM = click.option(
+    "--from",
+    "folder",
+    metavar="FOLDER",
+    default="",
+    callback=not_empty,
+    help="Decide about this folder.",
 )
 JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as JSON.")
 

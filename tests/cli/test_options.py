@@ -64,3 +64,23 @@ def test_such_a_word_is_refused_in_one_line(
 
     assert told.exit_code == 2
     assert "is not" in told.output.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("squeeze", "--model", ""),
+        ("squeeze", "--model=", "--json"),
+        ("squeeze", "--model", "cluster.data", "-S", ""),
+        ("squeeze", "--model", "cluster.data", "-C", ""),
+        ("squeeze", "--from", ""),
+        ("balance", "plan", "--from", ""),
+        ("balance", "explain", "17", "--from", ""),
+    ],
+)
+def test_an_empty_name_is_no_wish_for_the_sites_own_cluster(words: tuple[str, ...]) -> None:
+    """A script whose variable is not set gets no answer about something else."""
+    done = CliRunner().invoke(gridbridge, words)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "it is empty" in done.stderr

@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, JSON, Finite, or_later
+from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, Finite, or_later
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.model.elastic.told import Told
 from gridbridge.services.tools import balance as service
@@ -70,7 +70,7 @@ def rules(command: Command) -> Command:
 
 
 @click.command()
-@click.option("--from", "folder", metavar="FOLDER", default="", help="Decide about this folder.")
+@FROM
 @rules
 @CONFIG_FILE
 @JSON

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, JSON, Finite, or_later
+from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, Finite, not_empty, or_later
 from gridbridge.services.elastic import squeezing as service
 from gridbridge.services.tools import squeeze as site
 
@@ -15,8 +15,14 @@ ON_SCREEN = "-"
 
 
 @click.command()
-@click.option("--model", metavar="FILE", default="", help="Decide about this Ganeti text file.")
-@click.option("--from", "folder", metavar="FOLDER", default="", help="Decide about this folder.")
+@click.option(
+    "--model",
+    metavar="FILE",
+    default="",
+    callback=not_empty,
+    help="Decide about this Ganeti text file.",
+)
+@FROM
 @click.option(
     "--minimal-resources",
     "minimal",
@@ -37,12 +43,14 @@ ON_SCREEN = "-"
     metavar="[FILE]",
     is_flag=False,
     flag_value=ON_SCREEN,
+    callback=not_empty,
     help="Print the commands that do it, or write them to FILE (-CFILE).",
 )
 @click.option(
     *("-S", "--save", "prefix"),
     metavar="FILE",
     default="",
+    callback=not_empty,
     help="Save the cluster before and after as FILE.original and FILE.squeezed.",
 )
 @click.option("--no-headers", is_flag=True, help="Print the names alone.")

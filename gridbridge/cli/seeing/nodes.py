@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN, clock
+from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, NOT_SEEN, clock
 from gridbridge.errors import NotSeen, StateError
 from gridbridge.model.elastic.explained import Explained, Overview
 from gridbridge.model.elastic.joining import JoinStep
@@ -51,7 +51,7 @@ def status(is_json: bool) -> None:
 
 @click.command()
 @click.argument("what", metavar="JOB|HOST")
-@click.option("--from", "folder", metavar="FOLDER", default="", help="Decide about this folder.")
+@FROM
 @CONFIG_FILE
 @JSON
 def explain(what: str, folder: str, path: str, is_json: bool) -> None:
