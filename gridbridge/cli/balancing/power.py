@@ -32,8 +32,8 @@ def power(folder: str, is_acting: bool, path: str, is_json: bool) -> None:
     on the OAR server, has each of them switched by its section [power.HOST] of gridbridge.toml. Of
     several wishes about a node the last one counts, and none that is older than an hour. What could
     not be done is tried again by the next call where that may help. Without --apply it says what it
-    would do. Exit status: 0; 1 a node was not switched; 2 usage, or a wrong set-up; 75 a node will
-    be tried again.
+    would do. Exit status: 0; 1 a node was not switched; 2 usage, or a wrong set-up; 3 another call
+    switches nodes; 75 a node will be tried again.
 
     \b
     Example:

@@ -1,6 +1,6 @@
 """Which of OAR's wishes hold: of each node the last one, unless it is too old to be meant still."""
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from gridbridge.model.elastic.wishes import Note, Wish
@@ -30,8 +30,3 @@ def _left(note: Note, unsettled: Mapping[str, Wish], now_s: float) -> Note:
         return replace(note, hosts=())
     hosts = tuple(one for one in note.hosts if unsettled.get(one) is note.wish)
     return replace(note, hosts=hosts)
-
-
-def unknown(wanted_: Mapping[str, Wish], known: Set[str]) -> tuple[str, ...]:
-    """Return the nodes that nobody here switches on and off."""
-    return tuple(sorted(wanted_.keys() - known))

@@ -1,6 +1,10 @@
-"""Does what OAR's energy saving wants of nodes' power, by who switches them on and off."""
+"""Does what OAR's energy saving wants of nodes' power, by who switches them on and off.
 
-from collections.abc import Iterator, Mapping
+One call at a time does it: of two side by side the slower one would undo a newer wish.
+"""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,7 +14,12 @@ from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.wishes import Wish
 from gridbridge.model.policy import Policy
 from gridbridge.providers import registry
+from gridbridge.providers.protocol import PowerSupply
+from gridbridge.services import cycle
 from gridbridge.state.elastic import wishes as kept
+
+NAME, LOCKED = "gridbridge balance power", 3
+AT_ONCE = 16  # nodes that are switched side by side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,35 +33,47 @@ class Switched:
 
 
 def settle(policy: Policy, folder: str, now: datetime, *, is_acting: bool) -> tuple[Switched, ...]:
-    """Do what is noted in a folder, or say what would be done; StateError."""
-    notes, now_s = kept.read(folder), now.timestamp()
-    wanted = wishes.wanted(notes, now_s)
-    nobodys = wishes.unknown(wanted, policy.powered.keys())
-    done = tuple(_settled(policy, wanted, nobodys, is_acting=is_acting))
-    if is_acting:
-        unsettled = {one.host: one.wish for one in done if one.is_later}
-        for before, after in zip(notes, wishes.left(notes, unsettled, now_s), strict=True):
-            kept.keep(folder, before, after)
+    """Do what is noted in a folder, or say what would be done; StateError.
+
+    Ends with LOCKED where another call does it.
+    """
+    notes = kept.read(folder)
+    if not is_acting:
+        wanted = sorted(wishes.wanted(notes, now.timestamp()).items())
+        return tuple(_unknown(policy, *one) or Switched(host=one[0], wish=one[1]) for one in wanted)
+    with cycle.held(kept.lock_of(folder), NAME, LOCKED):
+        return _settled(policy, folder, now.timestamp())
+
+
+def _settled(policy: Policy, folder: str, now_s: float) -> tuple[Switched, ...]:
+    """Switch the nodes side by side, and keep of the notes what may work later."""
+    notes = kept.read(folder)
+    wanted = sorted(wishes.wanted(notes, now_s).items())
+    own = {policy.powered[host].provider for host, _ in wanted if host in policy.powered}
+    supplies = registry.supplies(policy, own)
+    with ThreadPoolExecutor(AT_ONCE, "power") as threads:
+        switch = threads.map(lambda one: _switch(policy, supplies, *one), wanted)
+        done = tuple(switch)
+    unsettled = {one.host: one.wish for one in done if one.is_later}
+    for before, after in zip(notes, wishes.left(notes, unsettled, now_s), strict=True):
+        kept.keep(folder, before, after)
     return done
 
 
-def _settled(
-    policy: Policy, wanted: Mapping[str, Wish], nobodys: tuple[str, ...], *, is_acting: bool
-) -> Iterator[Switched]:
-    for host, wish in sorted(wanted.items()):
-        if host in nobodys:
-            yield Switched(host=host, wish=wish, why=f"nobody switches it; [power.{host}] would")
-        elif is_acting:
-            yield _switch(policy, host, wish)
-        else:
-            yield Switched(host=host, wish=wish)
+def _unknown(policy: Policy, host: str, wish: Wish) -> Switched | None:
+    """Tell of a node that nobody here switches on and off; None of any other."""
+    if host in policy.powered:
+        return None
+    return Switched(host=host, wish=wish, why=f"nobody switches it; [power.{host}] would")
 
 
-def _switch(policy: Policy, host: str, wish: Wish) -> Switched:
+def _switch(policy: Policy, supplies: Mapping[str, PowerSupply], host: str, wish: Wish) -> Switched:
+    if nobody := _unknown(policy, host, wish):
+        return nobody
     machine = Machine(id=host, name=host, state=MachineState.UNKNOWN)
+    supply = supplies[policy.powered[host].provider]
     try:
-        provider = registry.power_of(policy, host)
-        (provider.start if wish is Wish.WAKE else provider.stop)(machine)
+        (supply.start if wish is Wish.WAKE else supply.stop)(machine)
     except NotGranted as error:
         return Switched(host=host, wish=wish, why=str(error), is_later=True)
     except GridbridgeError as error:

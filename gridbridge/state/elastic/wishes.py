@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.wishes import Note, Wish
@@ -12,6 +13,8 @@ from gridbridge.shell import files
 NAME = re.compile(r"(wake|sleep)\.[A-Za-z0-9]{1,64}").fullmatch
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,253}").fullmatch
 MAX_BYTES = 1 << 20  # of a note
+LOCK = ".lock"
+NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def read(folder: str) -> tuple[Note, ...]:
@@ -53,3 +56,13 @@ def keep(folder: str, before: Note, after: Note) -> None:
             os.utime(path, (before.at_s, before.at_s))
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
+
+
+def lock_of(folder: str) -> str:
+    """Return the file to lock; it is the folder's group's, also where root came first."""
+    path = f"{folder}/{LOCK}"
+    with suppress(OSError):
+        end = os.open(path, NEW, 0o600)
+        os.fchmod(end, 0o660)
+        os.close(end)
+    return path

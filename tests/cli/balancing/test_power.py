@@ -11,6 +11,7 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.elastic.wishes import left, wanted
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.wishes import Note, Wish
+from gridbridge.shell.lock import Held
 from tests.batch.test_power_hooks import call
 
 SWITCH = """#!/bin/sh
@@ -19,6 +20,14 @@ case $2 in
     n9) exit 1 ;;
 esac
 echo "$1 $2" >>{log}
+"""
+WAITS = """#!/bin/sh
+echo "$2" >>{log}
+for _ in $(seq 100); do
+    [ "$(wc -l <{log})" -lt 3 ] || exit 0
+    sleep 0.1
+done
+exit 1
 """
 
 
@@ -40,11 +49,15 @@ class Rack:
 
     def asks(self, hook: str, names: str, at_s: int) -> None:
         """Have OAR call a hook at some moment."""
-        before = set(self.spool.iterdir())
+        before = set(self.notes())
         assert call(hook, self.spool, names.encode()) == 0
-        (new,) = set(self.spool.iterdir()) - before
+        (new,) = set(self.notes()) - before
         now = new.stat().st_mtime
         os.utime(new, (now + at_s, now + at_s))
+
+    def notes(self) -> list[Path]:
+        """Return what is noted still."""
+        return [one for one in self.spool.iterdir() if not one.name.startswith(".")]
 
     def settle(self, *options: str) -> Result:
         """Do what is wanted."""
@@ -72,7 +85,7 @@ def test_the_last_wish_about_a_node_is_done_and_no_note_stays(rack: Rack) -> Non
 
     assert (told.output, before) == ("n1: wake\n", [])
     assert (done.exit_code, done.output, rack.done()) == (0, "n1: wake\n", ["on n1"])
-    assert (again.exit_code, again.output, list(rack.spool.iterdir())) == (0, "", [])
+    assert (again.exit_code, again.output, rack.notes()) == (0, "", [])
 
 
 def test_what_may_work_later_stays_and_does_not_undo_what_came_after(rack: Rack) -> None:
@@ -83,7 +96,7 @@ def test_what_may_work_later_stays_and_does_not_undo_what_came_after(rack: Rack)
 
     assert (first.exit_code, second.exit_code) == (75, 75)
     assert rack.done() == ["on n1", "off n1"]
-    assert [one.read_text() for one in rack.spool.iterdir()] == ["n8\n"]
+    assert [one.read_text() for one in rack.notes()] == ["n8\n"]
 
 
 def test_what_can_not_be_done_is_told_once(rack: Rack) -> None:
@@ -95,14 +108,14 @@ def test_what_can_not_be_done_is_told_once(rack: Rack) -> None:
     assert done.exit_code == 1
     assert told["n7"] == "nobody switches it; [power.n7] would"
     assert "exit status 1" in told["n9"]
-    assert list(rack.spool.iterdir()) == []
+    assert rack.notes() == []
 
 
 def test_an_old_wish_is_forgotten(rack: Rack) -> None:
     rack.asks("sleep", "n1", -4000)
     done = rack.settle("--apply")
 
-    assert (done.output, rack.done(), list(rack.spool.iterdir())) == ("", [], [])
+    assert (done.output, rack.done(), rack.notes()) == ("", [], [])
 
 
 def test_a_folder_that_is_not_there_is_told(rack: Rack) -> None:
@@ -114,6 +127,33 @@ def test_a_folder_that_is_not_there_is_told(rack: Rack) -> None:
         f"{rack.spool}: No such file or directory;"
         f" `install -d -m 2775 -o oar -g gridbridge-admin {rack.spool}` makes it"
     )
+
+
+def test_one_call_at_a_time_switches_nodes(rack: Rack) -> None:
+    """Of two the slower one would undo what was wanted meanwhile."""
+    rack.asks("wake-up", "n1", -20)
+    with Held(f"{rack.spool}/.lock"):
+        other = rack.settle("--apply")
+    after = rack.settle("--apply")
+
+    assert (other.exit_code, after.exit_code, rack.done()) == (3, 0, ["on n1"])
+
+
+def test_the_lock_is_the_groups_whoever_came_first(rack: Rack) -> None:
+    """Root may try it by hand before cron does it as the balancer's account."""
+    rack.settle("--apply")
+
+    assert (rack.spool / ".lock").stat().st_mode & 0o777 == 0o660
+
+
+def test_nodes_are_switched_side_by_side(rack: Rack) -> None:
+    """A controller that does not answer holds up no other: each waits here for all of them."""
+    program = rack.spool.parent / "switch"
+    program.write_text(WAITS.format(log=rack.log))
+    rack.asks("wake-up", "n1 n8 n9", -20)
+    done = rack.settle("--apply")
+
+    assert (done.exit_code, sorted(rack.done())) == (0, ["n1", "n8", "n9"])
 
 
 def test_notes_of_one_moment_are_taken_in_the_order_of_their_names() -> None:
