@@ -83,6 +83,10 @@ class NotGranted(GridbridgeError):
     """A provider did not do it, or nobody knows whether it did: the same may work later."""
 
 
+class AskAgain(NotGranted):
+    """A provider is to be asked the same again: it did nothing, or a repeat makes no second one."""
+
+
 class ProviderFailed(GridbridgeError):
     """A provider refused for good, or its answer can't be read."""
 

@@ -8,10 +8,10 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gridbridge.errors import NoCapacity, NotGranted, ParseError, ProviderFailed
+from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ParseError, ProviderFailed
 from gridbridge.model.elastic.machines import (
     HOST_KEY_TAG,
     OWNER_TAG,
@@ -20,6 +20,7 @@ from gridbridge.model.elastic.machines import (
 )
 from gridbridge.model.elastic.sections import Pool, ProviderSection
 from gridbridge.providers import console, credentials, program, reading
+from gridbridge.shell.clock import Clock
 
 MISSING = "boto3 is not installed; pip install 'gridbridge[ec2]' in gridbridge's environment"
 PAGE = 500  # machines of one answer
@@ -54,17 +55,17 @@ NO_CAPACITY = {  # error codes of the API reference, as are the others
     "VcpuLimitExceeded",
     "VolumeLimitExceeded",
 }
+THROTTLED = {"EC2ThrottledException", "RequestLimitExceeded", "Throttling", "ThrottlingException"}
 LATER = {
+    *THROTTLED,
     "IncorrectInstanceState",
     "InternalError",
     "InternalFailure",
     "InvalidInstanceID.NotFound",  # one that was made just now may not be known everywhere
-    "RequestLimitExceeded",
     "ServiceUnavailable",
-    "Throttling",
-    "ThrottlingException",
     "Unavailable",
 }
+PAUSES_S = (1.0, 2.0, 4.0, 8.0)  # of who is throttled: EC2 lets 5 be made at once, then 2 a second
 GONE = "InvalidInstanceID.NotFound"
 ENDED = "IdempotentInstanceTerminated"  # the token's machine is gone already
 NO_LATEST = "UnsupportedOperation"  # only newer sizes show their console at once
@@ -79,6 +80,7 @@ class Ec2Provider:
     cluster: str
     is_spot: bool = False
     host_key: str = ""
+    pause: Callable[[float], None] = field(default_factory=lambda: Clock().sleep)
 
     def create(self, name: str, tags: Mapping[str, str]) -> Machine:
         """Have a machine made; the same one when the same call is repeated while it lives."""
@@ -140,12 +142,25 @@ class Ec2Provider:
         from botocore.exceptions import ClientError
 
         try:
-            (made,) = self.client.run_instances(**wish, ClientToken=token)["Instances"]
+            (made,) = self._patiently(wish, token)["Instances"]
         except ClientError as error:
             if _code(error) == ENDED:
                 return None
             raise
         return reading.right(machine_of(made))
+
+    def _patiently(self, wish: Mapping[str, object], token: str) -> Any:
+        """Ask for a machine, and again for as long as too many are asked for at once."""
+        from botocore.exceptions import ClientError
+
+        for pause_s in PAUSES_S:
+            try:
+                return self.client.run_instances(**wish, ClientToken=token)
+            except ClientError as error:
+                if _code(error) not in THROTTLED:
+                    raise
+            self.pause(pause_s)
+        return self.client.run_instances(**wish, ClientToken=token)
 
     def _with_keys(self, found: list[Machine]) -> Iterator[Machine]:
         """Yield machines with their host keys, as far as a tag or the console tells them."""
@@ -244,7 +259,7 @@ def told(verb: str, gone: str = "") -> Iterator[None]:
         if _code(error) != gone:
             raise kind_of(_code(error))(f"ec2 {verb}: {_words(error)}") from error
     except (boto.ConnectionError, boto.HTTPClientError) as error:
-        raise NotGranted(f"ec2 {verb}: {_words(error)}") from error
+        raise AskAgain(f"ec2 {verb}: {_words(error)}") from error
     except (boto.BotoCoreError, ParseError) as error:
         raise ProviderFailed(f"ec2 {verb}: {_words(error)}") from error
     except (LookupError, ValueError, TypeError, AttributeError) as error:
@@ -256,7 +271,7 @@ def kind_of(code: str) -> Callable[[str], Exception]:
     """Return what an error code of EC2's means to a balancer."""
     if code in NO_CAPACITY:
         return NoCapacity
-    return NotGranted if code in LATER else ProviderFailed
+    return AskAgain if code in LATER else ProviderFailed
 
 
 def _token(wish: Mapping[str, object], generation: int) -> str:

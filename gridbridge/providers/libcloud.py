@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from threading import RLock
 from typing import Any
 
-from gridbridge.errors import NoCapacity, NotGranted, ParseError, ProviderFailed
+from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ParseError, ProviderFailed
 from gridbridge.model.elastic.machines import HOST_KEY_TAG, Machine, MachineState
 from gridbridge.model.elastic.sections import Pool, ProviderSection
 from gridbridge.providers import credentials, reading
@@ -39,7 +39,8 @@ STATES = {  # libcloud.compute.types.NodeState
     "terminated": MachineState.GONE,
 }
 NO_CAPACITY = (403, 413)  # of create: a quota is used up (OpenStack Compute API, "Create Server")
-LATER = (408, 425, 429, 500, 502, 503, 504)
+REFUSED = (425, 429, 503)  # too early, too many, not now: nothing was made
+LATER = (*REFUSED, 408, 500, 502, 504)
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ class LibcloudProvider:
 
     def create(self, name: str, tags: Mapping[str, str]) -> Machine:
         """Have a machine made with its tags in one request."""
-        with self.turn, told("create", NO_CAPACITY):
+        with self.turn, told("create", NO_CAPACITY, REFUSED):
             own_key = {HOST_KEY_TAG: self.host_key} if self.host_key else {}
             said: dict[str, object] = {self._way(): {**tags, **own_key}}
             if self.section.key_name:
@@ -169,7 +170,9 @@ def _in_utc(moment: datetime | None) -> datetime | None:
 
 
 @contextmanager
-def told(verb: str, no_capacity: tuple[int, ...] = ()) -> Iterator[None]:
+def told(
+    verb: str, no_capacity: tuple[int, ...] = (), refused: tuple[int, ...] = ()
+) -> Iterator[None]:
     """Raise what a balancer knows in place of a driver's errors."""
     try:
         yield
@@ -182,14 +185,19 @@ def told(verb: str, no_capacity: tuple[int, ...] = ()) -> Iterator[None]:
     except OSError as error:  # of the network: requests' errors are such too
         raise NotGranted(f"libcloud {verb}: {_words(error)}") from error
     except Exception as error:  # drivers raise that very class
-        raise _kind(error, no_capacity)(f"libcloud {verb}: {_words(error)}") from error
+        kind = _kind(error, no_capacity, refused)
+        raise kind(f"libcloud {verb}: {_words(error)}") from error
 
 
-def _kind(error: Exception, no_capacity: tuple[int, ...]) -> Callable[[str], Exception]:
+def _kind(
+    error: Exception, no_capacity: tuple[int, ...], refused: tuple[int, ...]
+) -> Callable[[str], Exception]:
     """Return what the status of an error means to a balancer."""
     code = getattr(error, "code", None)
     if code in no_capacity:
         return NoCapacity
+    if code in refused:
+        return AskAgain
     return NotGranted if code in LATER else ProviderFailed
 
 

@@ -3,7 +3,14 @@
 import os
 from collections.abc import Mapping
 
-from gridbridge.errors import CommandFailed, NoCapacity, NotGranted, ProviderFailed, Untrusted
+from gridbridge.errors import (
+    AskAgain,
+    CommandFailed,
+    NoCapacity,
+    NotGranted,
+    ProviderFailed,
+    Untrusted,
+)
 from gridbridge.shell import runner, trust
 
 LATER, NO_CAPACITY = 75, 69  # EX_TEMPFAIL and EX_UNAVAILABLE
@@ -41,7 +48,9 @@ def answer(
         told = f"{said(argv)}: {shown(failed.words)}"
         if failed.status == NO_CAPACITY:
             raise NoCapacity(told) from failed
-        if failed.status == LATER or failed.transient:
+        if failed.status == LATER:
+            raise AskAgain(told) from failed
+        if failed.transient:
             raise NotGranted(told) from failed
         raise ProviderFailed(told) from failed
 

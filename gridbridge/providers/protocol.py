@@ -12,7 +12,7 @@ class Listing(Protocol):
     Each call, of those below too, raises NoCapacity when there is none left, NotGranted when the
     same call may succeed later or nobody knows what became of it, and ProviderFailed for anything
     else, such as an answer that can't be read. Whoever asks looks at `machines` afterwards, and
-    believes that.
+    believes that. AskAgain, a NotGranted, says that a repeat makes no second machine.
     """
 
     def machines(self) -> tuple[Machine, ...]:

@@ -1,6 +1,7 @@
 """Providers of each kind for the contract suite."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,7 @@ def ec2(gate: Gate, tmp_path: Path) -> Ec2:
 def by_ec2(gate: Gate, ec2: Ec2) -> Site:
     """Return a provider of that EC2."""
     return Site(
-        provider=ec2(),
+        provider=replace(ec2(), pause=lambda _: None),
         be_full=lambda: gate.refusals.update(RunInstances="InsufficientInstanceCapacity"),
         be_busy=lambda: gate.refusals.update({"*": "RequestLimitExceeded"}),
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import NoCapacity, NotGranted, ProviderFailed
+from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ProviderFailed
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.providers import program
 from gridbridge.providers.command import CommandProvider
@@ -163,7 +163,7 @@ def test_an_answer_that_is_not_the_wanted_node_is_no_answer(by: Make, told: obje
 @pytest.mark.parametrize(
     ("ending", "expected", "words"),
     [
-        ("exit 75", NotGranted, "exit status 75"),
+        ("exit 75", AskAgain, "exit status 75"),
         ("echo one >&2; echo 'none before noon' >&2; exit 69", NoCapacity, "none before noon"),
         ("echo 'wrong token' >&2; exit 77", ProviderFailed, "wrong token"),
         ("printf '\\033[2Jred' >&2; exit 1", ProviderFailed, "?[2Jred"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.errors import NoCapacity, NotGranted, ProviderFailed
+from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ProviderFailed
 from gridbridge.model.elastic.machines import HOST_KEY_TAG, MachineState
 from gridbridge.model.elastic.sections import Pool
 from gridbridge.providers import ec2 as module
@@ -151,6 +151,30 @@ def test_an_answer_that_is_lost_never_makes_two(ec2: Ec2, gate: Gate) -> None:
     assert [made.id] == [one.id for one in provider.machines()]
 
 
+def test_who_makes_many_at_once_waits_for_a_turn(ec2: Ec2, gate: Gate) -> None:
+    """EC2 lets five be made at once, and then two a second."""
+    gate.refusals["RunInstances"] = "RequestLimitExceeded"
+    paused = list[float]()
+
+    def pause(seconds: float) -> None:
+        paused.append(seconds)
+        if len(paused) == 2:
+            gate.refusals.clear()
+
+    made = replace(ec2(), pause=pause).create("alpha-n7", TAGS)
+
+    assert ([1.0, 2.0], made.id) == (paused, ec2().machines()[0].id)
+
+
+def test_who_has_no_turn_for_long_asks_in_the_next_round(ec2: Ec2, gate: Gate) -> None:
+    gate.refusals["RunInstances"] = "RequestLimitExceeded"
+    paused = list[float]()
+
+    with pytest.raises(AskAgain):
+        replace(ec2(), pause=paused.append).create("alpha-n7", TAGS)
+    assert (15.0, 5) == (sum(paused), gate.seen["RunInstances"])
+
+
 def test_another_wish_is_another_machine(ec2: Ec2) -> None:
     """The name, the tags and what it is made of are all of the wish."""
     wishes = (
@@ -262,7 +286,7 @@ def test_a_machine_that_ended_is_gone_and_a_stopping_one_is_stopped(ec2: Ec2) ->
     ("code", "expected"),
     [
         *((code, NoCapacity) for code in sorted(module.NO_CAPACITY)),
-        *((code, NotGranted) for code in sorted(module.LATER)),
+        *((code, AskAgain) for code in sorted(module.LATER)),
         ("UnauthorizedOperation", ProviderFailed),
         ("InvalidAMIID.NotFound", ProviderFailed),
         ("", ProviderFailed),
@@ -278,7 +302,7 @@ def test_an_error_code_is_later_or_no_capacity_or_a_failure(
     ("code", "expected"),
     [
         ("MaxSpotInstanceCountExceeded", NoCapacity),
-        ("Unavailable", NotGranted),
+        ("Unavailable", AskAgain),
         ("InvalidParameterValue", ProviderFailed),
     ],
 )

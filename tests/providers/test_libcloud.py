@@ -14,7 +14,7 @@ from libcloud.common.types import InvalidCredsError
 from libcloud.compute.drivers.dummy import DummyNodeDriver
 from libcloud.compute.types import NodeState
 
-from gridbridge.errors import NoCapacity, NotGranted, ProviderFailed
+from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ProviderFailed
 from gridbridge.model.elastic.sections import Pool
 from gridbridge.providers import libcloud as module
 from gridbridge.providers.libcloud import LibcloudProvider
@@ -118,8 +118,8 @@ def test_the_key_of_an_image_that_has_its_own_is_tagged(labelled: LibcloudProvid
     [
         (BaseHTTPError(403, "quota\nexceeded"), NoCapacity),
         (BaseHTTPError(413, "over limit"), NoCapacity),
-        (BaseHTTPError(429, "slower"), NotGranted),
-        (BaseHTTPError(503, "busy"), NotGranted),
+        (BaseHTTPError(429, "slower"), AskAgain),
+        (BaseHTTPError(503, "busy"), AskAgain),
         (ConnectionResetError("gone"), NotGranted),
         (TimeoutError("late"), NotGranted),
         (BaseHTTPError(400, "no such network"), ProviderFailed),
@@ -137,6 +137,15 @@ def test_what_a_driver_raises_is_later_or_no_capacity_or_a_failure(
     with pytest.raises(expected, match=r"^libcloud create: ") as told:
         labelled.create("alpha-n7", TAGS)
     assert "\n" not in str(told.value)
+
+
+def test_a_machine_that_was_made_is_not_asked_for_again(labelled: LibcloudProvider) -> None:
+    """Though the list, which is read afterwards, can't be had at once."""
+    labelled.driver.trouble["list"] = BaseHTTPError(429, "slower")
+
+    with pytest.raises(NotGranted) as told:
+        labelled.create("alpha-n7", TAGS)
+    assert NotGranted is told.type
 
 
 def test_a_cloud_that_says_no_is_asked_later(labelled: LibcloudProvider) -> None:

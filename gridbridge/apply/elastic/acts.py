@@ -13,7 +13,7 @@ from gridbridge.apply.elastic import switching
 from gridbridge.apply.elastic.membership_protocol import Membership
 from gridbridge.apply.elastic.opening import opened
 from gridbridge.apply.elastic.switching import Switching, Tagging, no_tags
-from gridbridge.errors import NoCapacity, NotAdmitted, NotReached, ProviderFailed
+from gridbridge.errors import AskAgain, NoCapacity, NotAdmitted, NotReached, ProviderFailed
 from gridbridge.model.elastic.joining import Joining, JoinStep, LeaveStep
 from gridbridge.model.elastic.machines import OWNER_TAG, POOL_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
@@ -61,7 +61,8 @@ class Acts:
     def _create(self, node: Owned) -> Owned:
         """Have its machine made.
 
-        Where nobody knows whether that was done, the node stays requested: the list will tell.
+        Where nobody knows whether that was done, the node stays requested: the list will tell. One
+        that may be asked for again is asked for by the next round.
         """
         tags = {OWNER_TAG: self.cluster, POOL_TAG: node.pool}
         try:
@@ -71,6 +72,9 @@ class Acts:
             is_full = isinstance(error, NoCapacity)
             cause = Cause.NO_CAPACITY if is_full else Cause.NOT_GRANTED
             return node.entering(NodeState.GONE, self.now(), cause)
+        except AskAgain as error:
+            _log.warning("event=not_done node=%s act=create why=%r", node.name, str(error))
+            return replace(node, cause=Cause.LATER)
         return replace(
             node.entering(NodeState.BOOTING, self.now()),
             machine=machine.id,

@@ -131,12 +131,17 @@ def _switched(case: _Case) -> Due | None:
 
 
 def _requested(case: _Case) -> Due | None:
-    """Take the machine that was asked for, or give it up when nobody lists it in time."""
+    """Take the machine that was asked for, or give it up when nobody lists it in time.
+
+    Until then it is asked for again where its provider wants that.
+    """
     if case.machine is not None:
         booting = case.as_(NodeState.BOOTING)
         return _booting(_further(case, listed.with_machine(booting, case.machine, case.world)))
     if case.age_s > LISTED_S:
         return Due(node=case.as_(NodeState.GONE, Cause.NOT_GRANTED), is_over=True)
+    if case.node.cause is Cause.LATER:
+        return Due(node=replace(case.node, cause=Cause.NONE), act=Act.CREATE)
     return None
 
 

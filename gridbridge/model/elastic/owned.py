@@ -20,6 +20,7 @@ class Cause(StrEnum):
     MOVED = "it may rest once its tasks run elsewhere"
     DRAINED = "an administrator drained it"
     NOT_GRANTED = "its provider did not make it"
+    LATER = "its provider is asked again"
     NO_CAPACITY = "its provider has no capacity"
     NOT_THERE = "its provider does not list it"
     NEVER_BOOTED = "it did not boot in time"

@@ -68,6 +68,40 @@ def test_a_task_that_slips_in_puts_its_node_back(world: World) -> None:
     assert (2, 0, {}) == (world.cell.ended, world.cell.killed, world.nodes())
 
 
+def test_a_provider_that_says_later_is_asked_again_by_the_next_round(world: World) -> None:
+    """The node was waited for, then given up, and its pool left out: a quarter of an hour."""
+    world.trouble.refused = 1.0
+    world.cell.waits = [HOUR]
+    world.minutes(2)
+    waits = world.nodes()
+    world.trouble.refused = 0.0
+    world.minutes(1)
+
+    assert ({"alpha-n10": "requested"}, {"alpha-n10": "booting"}) == (waits, world.nodes())
+    assert (3, 1) == (world.cloud.asked, len(world.cloud.made))
+
+
+def test_a_provider_that_goes_on_saying_later_is_left_out(world: World) -> None:
+    """Another pool has its turn."""
+    world.trouble.refused = 1.0
+    world.cell.waits = [HOUR]
+    world.minutes(7)
+
+    assert (3, {}) == (world.cloud.asked, world.nodes())
+    assert "pools had no capacity" in world.round_sentence()
+
+
+def test_a_node_of_which_nobody_knows_whether_it_was_made_is_not_asked_for_again(
+    world: World,
+) -> None:
+    """Its provider might make a second one."""
+    world.trouble.lost = world.trouble.lies = 1.0
+    world.cell.waits = [HOUR]
+    world.minutes(3)
+
+    assert 1 == world.cloud.asked
+
+
 def test_a_node_that_never_boots_is_given_back_and_its_pool_left_out(world: World) -> None:
     """The fourth is asked for in the round that gives the third up."""
     world.trouble.never_boots = 1.0

@@ -14,6 +14,7 @@ from gridbridge.apply.elastic.acts import Acts
 from gridbridge.apply.elastic.membership_protocol import Membership
 from gridbridge.apply.elastic.switching import Tagging
 from gridbridge.errors import (
+    AskAgain,
     CommandFailed,
     NoCapacity,
     NotGranted,
@@ -97,7 +98,7 @@ class Cloud:
         if self.refuses:
             raise ProviderFailed("wrong image")
         if self.trouble.strikes(self.trouble.refused):
-            raise NotGranted("later")
+            raise AskAgain("later")
         if len(self.made) >= self.capacity:
             raise NoCapacity("none left")
         machine = Machine(
