@@ -80,6 +80,7 @@ class Acts:
             machine=machine.id,
             address=machine.address,
             host_key=machine.host_key,
+            up_since=machine.created or self.now(),  # it costs something from now on
         )
 
     def _join(self, node: Owned) -> Owned:

@@ -566,6 +566,22 @@ def test_one_silent_host_of_many_is_taken_out(tmp_path: Path) -> None:
     assert "alpha-n10" not in world.nodes()
 
 
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_node_costs_something_from_the_round_that_makes_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, is_told: bool
+) -> None:
+    """Whether its provider tells when it was made, or not: each second is a unit here."""
+    now = world.cloud._now
+    world.price = 3600.0
+    world.cell.waits = [HOUR]
+    monkeypatch.setattr(
+        world.cloud, "_now", lambda one: now(one if is_told else replace(one, created=None))
+    )
+    world.minutes(6)
+
+    assert 301.0 == Memory(world.database()).spent(world.now)
+
+
 @pytest.mark.parametrize(("minutes", "spent"), [(1, 3.0), (50, 3.0), (70, 6.0)])
 def test_a_begun_hour_is_spent_as_a_whole(world: World, minutes: int, spent: float) -> None:
     """Three nodes at 1 an hour, whose tasks go on for hours; the month knows it at once."""
