@@ -39,6 +39,7 @@ class Acts:
     now: Callable[[], datetime]
     tag: Tagging = no_tags  # of hosts that are switched on and off
     fill_first: bool = False  # nodes are filled one after the other
+    closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
 
     def do(self, due: Due) -> Owned:
         """Do what is due; return the node as it is then. GridbridgeError when it has to wait."""
@@ -55,7 +56,11 @@ class Acts:
     @property
     def _switching(self) -> Switching:
         return Switching(
-            supplies=self.supplies, membership=self.membership, tag=self.tag, now=self.now
+            supplies=self.supplies,
+            membership=self.membership,
+            tag=self.tag,
+            now=self.now,
+            closed=self.closed,
         )
 
     def _create(self, node: Owned) -> Owned:
@@ -92,7 +97,7 @@ class Acts:
         except NotReached as error:
             _log.info("event=not_reached node=%s why=%r", node.name, str(error))
             return node
-        if step is JoinStep.JOINED:
+        if step in (JoinStep.JOINED, JoinStep.CLOSED):
             ready = node.entering(NodeState.READY, self.now())
             return replace(ready, step=step, idle_since=None)
         return replace(node, step=step)
@@ -100,14 +105,14 @@ class Acts:
     def _remove(self, node: Owned) -> Owned:
         """Take a node out if it is idle once nothing more can start there; else open it again."""
         if node.is_kept:  # somebody wants it back meanwhile
-            return opened(node, self.membership, self.now())
+            return opened(node, self.membership, self.closed, self.now())
         self.membership.close(node.name)
         seen = self.membership.look(node.name)
         if not seen.is_listed or (seen.is_idle and seen.is_closed):
             return self._evict(node.entering(NodeState.REMOVING, self.now(), node.cause))
         if node.cause is Cause.DRAINED:
             return node
-        return opened(node, self.membership, self.now())
+        return opened(node, self.membership, self.closed, self.now())
 
     def _evict(self, node: Owned) -> Owned:
         """Take it out of the cell, then give its machine back; the next round sees whether it went.
@@ -128,7 +133,7 @@ class Acts:
     def _put_back(self, node: Owned) -> Owned:
         """Have a node stay: what was taken from it already is made again by joining."""
         if node.cause is Cause.SILENT:
-            return opened(node, self.membership, self.now())
+            return opened(node, self.membership, self.closed, self.now())
         return replace(
             node.entering(NodeState.JOINING, self.now()), idle_since=None, step=JoinStep.NONE
         )
@@ -163,6 +168,7 @@ class Acts:
             hostgroups=tuple(pool.hostgroups.split()),
             queues=tuple(pool.queues.split()),
             is_filled_last=self.fill_first,
+            closed=self.closed,
         )
 
 

@@ -4,6 +4,7 @@ Each call looks at what is there and does what is missing, so it may be repeated
 any place. Names come first: a qmaster that could not find a host does not look again for a minute.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,6 +27,8 @@ from gridbridge.model.places import AS_ROOT
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away, Cell, OarServer
 from gridbridge.shell.clock import Clock
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,16 +66,20 @@ class GridEngineMembership:
             if node.is_filled_last:
                 with self.turn:
                     hosts.queue_up(self.cell, node.name, queue)
-        self.open(node.name)
-        return JoinStep.JOINED
+        return self.open(node.name, node.closed)
 
     def close(self, host: str) -> None:
         """Have nothing more start on a host; one that the cell does not know is closed."""
         hosts.close(self.cell, host)
 
-    def open(self, host: str) -> None:
-        """Let jobs start on a host again."""
-        hosts.open_up(self.cell, host)
+    def open(self, host: str, closed: frozenset[str]) -> JoinStep:
+        """Let jobs start on a host again, but in queues that somebody closed on all hosts."""
+        left = hosts.open_up(self.cell, host, closed)
+        if left:
+            command = f"qmod -e {' '.join(left)}"
+            words = "event=left_closed node=%s queues=%r command=%r"
+            _log.info(words, host, " ".join(left), command)
+        return JoinStep.CLOSED if left else JoinStep.JOINED
 
     def opening(self, host: str) -> str:
         """Return the line that opens a host by hand."""

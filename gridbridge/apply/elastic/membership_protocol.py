@@ -26,8 +26,11 @@ class Membership(Protocol):
         """Have nothing more start on a host: all its queue instances are disabled."""
         ...
 
-    def open(self, host: str) -> None:
-        """Let jobs start on a host again, best-effort ones that had to make way as well."""
+    def open(self, host: str, closed: frozenset[str]) -> JoinStep:
+        """Let jobs start on a host again, best-effort ones that had to make way as well.
+
+        Queues of `closed` that are closed there stay so, and CLOSED says that there are some.
+        """
         ...
 
     def opening(self, host: str) -> str:

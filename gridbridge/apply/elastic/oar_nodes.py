@@ -66,14 +66,19 @@ class OarNodes:
         if self.look_at(host).is_drained:
             self.root("undrain", host)
 
-    def open(self, host: str) -> None:
-        """Let jobs start on a node again; one that OAR suspects, it takes back itself."""
+    def open(self, host: str, closed: frozenset[str]) -> JoinStep:
+        """Let jobs start on a node again; one that OAR suspects, it takes back itself.
+
+        OAR has no queues on nodes that anybody could close.
+        """
+        del closed
         seen = self.look_at(host)
         if seen.is_halted:
             self.root("open", host)
             self._await(host, lambda now: now.is_alive and not now.is_drained)
         elif seen.is_drained:
             self.root("undrain", host)
+        return JoinStep.JOINED
 
     def opening(self, host: str) -> str:
         """Return the line that opens a node by hand."""

@@ -8,7 +8,7 @@ from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Owned
 
 
-def opened(node: Owned, membership: Membership, now: datetime) -> Owned:
-    """Let tasks start at a node; return it as ready since now."""
-    membership.open(node.name)
-    return replace(node.entering(NodeState.READY, now), idle_since=None)
+def opened(node: Owned, membership: Membership, closed: frozenset[str], now: datetime) -> Owned:
+    """Let tasks start at a node, but in closed queues; return it as ready since now."""
+    step = membership.open(node.name, closed)
+    return replace(node.entering(NodeState.READY, now), idle_since=None, step=step)

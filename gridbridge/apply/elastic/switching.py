@@ -37,6 +37,7 @@ class Switching:
     membership: Membership
     tag: Tagging
     now: Callable[[], datetime]
+    closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
 
     def do(self, due: Due) -> Owned:
         """Do what is due; return the node as it is then. GridbridgeError when it has to wait."""
@@ -102,7 +103,7 @@ class Switching:
         return replace(told, up_since=told.up_since or self.now())
 
     def _opened(self, node: Owned) -> Owned:
-        return opened(node, self.membership, self.now())
+        return opened(node, self.membership, self.closed, self.now())
 
     def _supply(self, node: Owned) -> PowerSupply:
         if node.pool not in self.supplies:

@@ -204,7 +204,9 @@ def _row(one: Owned, asked: dict[str, str], now: datetime) -> tuple[str, ...]:
 
 
 def _lacks(one: Owned) -> str:
-    """Say what a node that joins still waits for."""
+    """Say what a node that joins still waits for, or one that is ready lacks."""
+    if one.state is NodeState.READY and one.step is JoinStep.CLOSED:
+        return "a queue that somebody closed is closed there, too"
     if one.state is not NodeState.JOINING:
         return ""
     is_host = one.step is JoinStep.ADMITTED

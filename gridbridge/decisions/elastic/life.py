@@ -124,6 +124,7 @@ def _switched(case: _Case) -> Due | None:
             machine=case.machine,
             host=case.host,
             now=case.world.now,
+            is_any_closed=bool(case.world.closed),
             boot_s=case.patience.boot_s,
         )
     )
@@ -186,7 +187,8 @@ def _ready(case: _Case) -> Due | None:
     """Watch a node: note since when it is idle, and take out one whose machine is gone.
 
     A host that is silent may still run what it ran: it is only taken out when nothing ran there,
-    when it has been silent for long, and when it is not one of many.
+    when it has been silent for long, and when it is not one of many. One whose queue somebody had
+    closed is opened once none is.
     """
     node, host, now = case.node, case.host, case.world.now
     if case.is_in_doubt:
@@ -201,6 +203,8 @@ def _ready(case: _Case) -> Due | None:
     if not reports(host) and is_long and not node.is_kept:
         gone = node.entering(NodeState.REMOVING, now, Cause.SILENT)
         return Due(node=gone, act=Act.EVICT)
+    if node.step is JoinStep.CLOSED and reports(host) and not case.world.closed:
+        return Due(node=node, act=Act.JOIN)
     return Due(node=node) if node != case.node else None
 
 

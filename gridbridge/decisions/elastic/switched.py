@@ -10,6 +10,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from gridbridge.decisions.elastic.squeeze.resting import tags_of
+from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned, World, reports
@@ -25,6 +26,7 @@ class Case:
     host: HostSeen | None  # None: the cell does not know it
     now: datetime
     boot_s: float  # how long it may take to come up, and to go down
+    is_any_closed: bool = False  # a queue, by somebody's hand, on all hosts
 
     @property
     def is_late(self) -> bool:
@@ -158,9 +160,14 @@ def tagged(due_: Due, tags: Mapping[str, tuple[str, ...]]) -> Due:
 
 
 def _ready(case: Case) -> Due | None:
-    """Note since when it is idle; one that somebody switched off rests."""
+    """Note since when it is idle; one that somebody switched off rests.
+
+    One whose queue somebody had closed is opened once none is.
+    """
     if case.is_off:
         return Due(node=_off(case.as_(NodeState.STANDBY)))
+    if case.node.step is JoinStep.CLOSED and case.reports and not case.is_any_closed:
+        return Due(node=case.node, act=Act.OPEN)
     is_idle = case.reports and case.host is not None and not case.host.is_busy
     idle = (case.node.idle_since or case.now) if is_idle else None
     node = replace(case.node, idle_since=idle)

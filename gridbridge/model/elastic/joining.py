@@ -10,6 +10,7 @@ class JoinStep(StrEnum):
     NONE = "nothing"
     ADMITTED = "admitted"  # the cell knows the host, its resources and host groups; closed
     JOINED = "joined"  # its queues are open
+    CLOSED = "closed"  # the same, but for queues that somebody closed on all hosts
     LEFT = "left"  # all of it was taken back
 
 
@@ -50,6 +51,7 @@ class Joining:
     hostgroups: tuple[str, ...] = ("@allhosts",)
     queues: tuple[str, ...] = ()  # cluster queues whose slots are set there; empty: none is
     is_filled_last: bool = False  # it gets jobs when the hosts before it are full
+    closed: frozenset[str] = frozenset()  # queues that somebody closed: they stay so there, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

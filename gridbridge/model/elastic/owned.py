@@ -151,6 +151,7 @@ class World:
     silent: Mapping[str, datetime] = field(default_factory=dict)  # daemons of nodes, since when
     last_round: datetime | None = None  # before this one; None: there was none
     is_unready: bool = False  # too many hosts are silent: none is taken out for it
+    closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
     addresses: Mapping[str, str] = field(default_factory=dict)  # of strangers named as hosts, here
 
     def host_of(self, name: str) -> HostSeen | None:

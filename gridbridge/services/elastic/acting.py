@@ -14,6 +14,7 @@ from gridbridge.apply.elastic import preparing
 from gridbridge.apply.elastic.acts import Acts
 from gridbridge.decisions.elastic import listed, mastership, rounds, untended
 from gridbridge.decisions.elastic.demand.pools import is_left_out
+from gridbridge.decisions.elastic.demand.standing import closed_by_hand
 from gridbridge.decisions.elastic.life import Patience
 from gridbridge.decisions.elastic.moments import by_now, of_node, until
 from gridbridge.decisions.elastic.readiness import is_unready
@@ -95,7 +96,8 @@ class Balancer:
             own, retry_s = self._free(world), self._site.demand.retry_s
             standby = resting.standby_of(situation, own, retry_s, world.tags)
             situation = replace(situation, standby=standby)
-        world = replace(world, is_unready=is_unready(situation))
+        closed = closed_by_hand(situation)
+        world = replace(world, is_unready=is_unready(situation), closed=closed)
         self._tell(world)
         return Seen(situation=situation, world=world, asked=asked, movable=self._movable(world))
 
@@ -190,7 +192,7 @@ class Balancer:
             meant = _after(seen.world.kept, plan.dues)
             self._memory.nodes.replace(meant)
             self._memory.forget_asked(rounds.taken_up(seen.asked, meant))
-        self.done = self._do(plan.dues)
+        self.done = self._do(plan.dues, replace(self._acts, closed=seen.world.closed))
         there = _after(seen.world.kept, self.done)
         after = [one for one in there if one.state is not NodeState.GONE]
         changes = [(one.before, one.node) for one in self.done]
@@ -208,14 +210,14 @@ class Balancer:
             _log.warning("event=master_ended machine=%s", machine.id)
             self._acts.end(pool, machine)
 
-    def _do(self, dues: Sequence[Due]) -> tuple[Due, ...]:
+    def _do(self, dues: Sequence[Due], acts: Acts) -> tuple[Due, ...]:
         """Do what is due of several nodes at once; one that fails stays as it was meant."""
         with ThreadPoolExecutor(AT_ONCE, "node") as threads:
-            return tuple(threads.map(self._try, dues))
+            return tuple(threads.map(lambda one: self._try(one, acts), dues))
 
-    def _try(self, due: Due) -> Due:
+    def _try(self, due: Due, acts: Acts) -> Due:
         try:
-            return replace(due, node=self._acts.do(due))
+            return replace(due, node=acts.do(due))
         except GridbridgeError as error:
             act = due.act.value if due.act else ""
             _log.warning("event=not_done node=%s act=%s why=%r", due.node.name, act, str(error))

@@ -46,9 +46,10 @@ class Hosts:
         """Note it."""
         self.done.append(f"{queue}@{host} after the others")
 
-    def open_up(self, _: object, host: str) -> None:
+    def open_up(self, _: object, host: str, closed: frozenset[str]) -> tuple[str, ...]:
         """Note it."""
         self.done.append(f"open {host}")
+        return tuple(one.queue for one in self.there if one.queue in closed)
 
     def put_back(self, _: object, host: str, queue: str) -> None:
         """Note it."""
@@ -137,6 +138,15 @@ def test_a_new_host_in_best_effort_queues_alone_is_ready(monkeypatch: pytest.Mon
     done = site(hosts, monkeypatch).join(Joining(name="n1", address="10.0.0.9", slots=4))
 
     assert (done, hosts.done) == (JoinStep.JOINED, ["open n1"])
+
+
+def test_a_queue_that_somebody_closed_stays_closed_on_a_new_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hosts = Hosts(Instance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    node = Joining(name="n1", address="10.0.0.9", slots=4, closed=frozenset(("all.q", "long.q")))
+
+    assert site(hosts, monkeypatch).join(node) is JoinStep.CLOSED
 
 
 def test_of_a_host_that_is_gone_the_jobs_are_named_that_stay_there(

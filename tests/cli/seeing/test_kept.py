@@ -112,6 +112,15 @@ def test_a_node_that_joins_tells_what_it_waits_for(world: World, step: JoinStep,
     assert row.endswith(f" {why}")
 
 
+def test_a_node_that_stayed_closed_tells_why(world: World) -> None:
+    memory = Memory(world.database())
+    (owned,) = memory.nodes.all()
+    memory.nodes.replace([replace(owned, state=NodeState.READY, step=JoinStep.CLOSED)])
+    row = run("status").stdout.splitlines()[1]
+
+    assert row.endswith(" a queue that somebody closed is closed there, too")
+
+
 def test_without_a_node_that_is_said(world: World) -> None:
     Memory(world.database()).nodes.replace(())
 

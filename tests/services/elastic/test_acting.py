@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.owned import WishFor
 from gridbridge.model.elastic.plan import Rules
@@ -66,6 +67,37 @@ def test_a_task_that_slips_in_puts_its_node_back(world: World) -> None:
 
     assert ("ready", False) == (back, world.cell.slips_in)
     assert (2, 0, {}) == (world.cell.ended, world.cell.killed, world.nodes())
+
+
+def test_a_node_on_its_way_starts_nothing_in_a_queue_that_somebody_closed(world: World) -> None:
+    """Who closes it before work on the file server is not told of nodes that come."""
+    world.limits["min_nodes"] = 2
+    world.minutes(4)
+    world.cell.waits = [HOUR] * 4
+    world.minutes(1)
+    world.cell.shut(is_shut=True)
+    world.minutes(4)
+    came, running = list(world.nodes().values()), world.running()
+    world.cell.shut(is_shut=False)
+    world.minutes(1)
+
+    assert (["ready"] * 2, 2, 4) == (came, running, world.running())
+
+
+@pytest.mark.parametrize("own", [0, 2])
+def test_a_node_that_stayed_closed_is_opened_once_no_queue_is_closed(
+    tmp_path: Path, own: int
+) -> None:
+    """Each host was opened by itself, and not the queue; also where hosts are the site's own."""
+    world = World(tmp_path, Trouble(), own, min_nodes=3)
+    world.minutes(5)
+    closed = [replace(one, step=JoinStep.CLOSED) for one in Memory(world.database()).nodes.all()]
+    Memory(world.database()).nodes.replace(closed)
+    for host in world.cell.hosts.values():
+        host.is_open = False
+    world.minutes(2)
+
+    assert [True, True] == [one.is_open for one in world.cell.hosts.values()]
 
 
 def test_a_provider_that_says_later_is_asked_again_by_the_next_round(world: World) -> None:

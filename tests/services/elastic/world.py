@@ -274,6 +274,7 @@ class Cell:
     cut_off: int = 0  # those that a machine took with it
     exports: set[str] = field(default_factory=set)  # hosts that may mount, and have a name here
     is_root_away: bool = False  # nobody takes an export back
+    is_shut: bool = False  # somebody closed the queue, on the master, too
     restarted: int = 0  # tasks that were put back though nobody knew that they were gone
 
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[Shape, ...]]:
@@ -310,8 +311,7 @@ class Cell:
             self.hosts[node.name] = HostThere(address=node.address)
             return JoinStep.ADMITTED
         self.trouble.may_end()
-        self.hosts[node.name].is_open = True
-        return JoinStep.JOINED
+        return self._opened(node.name, node.closed)
 
     def close(self, host: str) -> None:
         """Let nothing start there; before that comes, a task may."""
@@ -323,12 +323,23 @@ class Cell:
             self.hosts[host].ends.append(self.world.now + timedelta(minutes=9))
         self.hosts[host].is_open = False
 
-    def open(self, host: str) -> None:
-        """Let tasks start there."""
+    def open(self, host: str, closed: frozenset[str]) -> JoinStep:
+        """Let tasks start there, unless the queue is one of those that stay closed."""
         self.trouble.may_end()
         self.hosts[host].is_suspended = False
         self.trouble.may_end()
-        self.hosts[host].is_open = True
+        return self._opened(host, closed)
+
+    def _opened(self, host: str, closed: frozenset[str]) -> JoinStep:
+        there = self.hosts[host]
+        there.is_open = there.is_open or "all.q" not in closed
+        return JoinStep.JOINED if there.is_open else JoinStep.CLOSED
+
+    def shut(self, *, is_shut: bool) -> None:
+        """Close the queue on all hosts, or open it, as `qmod -d all.q` and `-e` do."""
+        self.is_shut = is_shut
+        for one in self.hosts.values():
+            one.is_open = not is_shut
 
     def opening(self, host: str) -> str:
         """Return how to open it by hand."""
@@ -378,7 +389,7 @@ class Cell:
     def situation(self) -> Situation:
         """Return what qstat and qhost show."""
         self.world.switches.tell()
-        instances = [instance(MASTER, slots=0)]
+        instances = [instance(MASTER, slots=0, state="d" if self.is_shut else "")]
         for name, host in sorted(self.hosts.items()):
             state = "au" if host.is_silent else "" if host.is_open else "d"
             instances.append(instance(name, [1] * len(host.ends), slots=host.slots, state=state))

@@ -41,6 +41,7 @@ REFERENCED = b"still referenced"
 LARGEST_NUMBER = 2**31 - 1  # seq_no, queue_conf(5)
 GROUP = "@"  # what the names of host groups begin with
 NONE_LEFT = 1  # qstat's exit status, without a word, where no queue instance fits (-q)
+NO_QUEUES = frozenset[str]()
 NOT_TOLD = "-"  # what qhost prints of a host whose daemon has not reported
 
 
@@ -180,23 +181,35 @@ def close(cell: Cell, host: str) -> None:
     _switch(cell, host, "-d", is_disabled=True)
 
 
-def open_up(cell: Cell, host: str) -> None:
+def open_up(cell: Cell, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[str, ...]:
     """Enable all queue instances of a host; CommandFailed when one stays closed.
 
-    Best-effort ones that were suspended to make way go on before.
+    Best-effort ones that were suspended to make way go on before. Those of `closed` queues stay as
+    they are: return the queues of which that is so.
     """
-    for one in instances(cell, host):
+    there = instances(cell, host)
+    for one in there:
         if one.is_best_effort and one.is_suspended:
             call(cell, (f"{cell.binaries}/qmod", "-usq", f"{one.queue}@{host}")).checked()
-    _switch(cell, host, "-e", is_disabled=False)
+    _switch(cell, host, "-e", is_disabled=False, but=closed)
+    return tuple(one.queue for one in there if one.is_disabled and one.queue in closed)
 
 
-def _switch(cell: Cell, host: str, option: str, *, is_disabled: bool) -> None:
-    if all(one.is_disabled == is_disabled for one in instances(cell, host)):
+def _switch(
+    cell: Cell, host: str, option: str, *, is_disabled: bool, but: frozenset[str] = NO_QUEUES
+) -> None:
+    """Enable or disable the queue instances of a host, but those of some queues."""
+
+    def wrong() -> list[str]:
+        there = (one for one in instances(cell, host) if one.is_disabled != is_disabled)
+        return [one.queue for one in there if one.queue not in but]
+
+    if not (left := wrong()):
         return
-    argv = (f"{cell.binaries}/qmod", option, _all_on(host))
+    which = [f"{queue}@{host}" for queue in left] if but else [_all_on(host)]
+    argv = (f"{cell.binaries}/qmod", option, *which)
     done = call(cell, argv).checked()
-    if any(one.is_disabled != is_disabled for one in instances(cell, host)):
+    if wrong():
         raise CommandFailed(argv, done.status, b"", b"a queue instance is as it was before")
 
 

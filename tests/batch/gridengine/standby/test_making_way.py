@@ -8,17 +8,19 @@ import pytest
 from gridbridge.apply.elastic.membership import GridEngineMembership
 from gridbridge.apply.elastic.preparing import Preparing
 from gridbridge.errors import CommandFailed
+from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.sections import Bootstrap
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import Cell
 
+NONE = frozenset[str]()
 QUEUE = """<Queue-List><name>{name}@n1</name><state>{state}</state><slots_used>{used}</slots_used>
 <resource name="{mark}" type="hf">{best}</resource></Queue-List>
 """
 QMOD = """#!/bin/sh
 cd "${0%/*}" && echo "$@" >>called
 case $1 in
--e) sed -i 's/<state>d/<state>/' rows ;;
+-e) shift && for one; do sed -i "/>${one%@*}@/s/<state>d/<state>/" rows; done ;;
 -usq) sed -i 's/<state>ds/<state>d/' rows ;;
 -sq) sed -i "/${2%@*}/s/<state>d/<state>ds/" rows ;;
 esac
@@ -71,9 +73,17 @@ def test_a_host_that_is_empty_is_left_as_it_is(cell: Cell) -> None:
 def test_a_host_that_is_opened_has_its_best_effort_queues_go_on(cell: Cell) -> None:
     """What somebody suspended of its other queues stays so."""
     host = membership(cell, ("all.q", "ds", 1, 0), ("be1", "ds", 1, 1), ("be2", "d", 0, 1))
-    host.open("n1")
+    host.open("n1", NONE)
 
     assert called(cell) == ["-usq be1@n1", "-e *@n1"]
+
+
+def test_a_host_is_opened_but_in_queues_that_somebody_closed(cell: Cell) -> None:
+    """Those that are open there already are no such."""
+    rows = ("all.q", "d", 0, 0), ("long.q", "d", 0, 0), ("be1", "ds", 1, 1), ("free.q", "", 0, 0)
+    step = membership(cell, *rows).open("n1", frozenset(("all.q", "free.q")))
+
+    assert (step, called(cell)) == (JoinStep.CLOSED, ["-usq be1@n1", "-e long.q@n1 be1@n1"])
 
 
 BUSY = """#!/bin/sh
@@ -92,11 +102,11 @@ def test_a_host_is_opened_whole_after_any_call_was_not_answered(cell: Cell, at: 
         (folder / name).write_text(BUSY + (folder / name).read_text().partition("\n")[2])
     (folder / "left").write_text(str(at))
     try:
-        host.open("n1")
+        host.open("n1", NONE)
         calls = at
     except CommandFailed:
         calls = at + 1
-        host.open("n1")
+        host.open("n1", NONE)
 
     states = re.findall("<state>(.*?)</state>", (folder / "rows").read_text())
     assert states == ["", "", ""]
