@@ -226,6 +226,8 @@ def _removing(case: _Case) -> Due | None:
     """
     if case.node.cause is Cause.VANISHED and (not case.is_out or case.is_contradicted):
         back = replace(case.as_(NodeState.JOINING), idle_since=None, step=JoinStep.NONE)
+        if case.machine is not None:
+            back = listed.with_machine(back, case.machine, case.world)
         return Due(node=back, act=Act.JOIN)
     has_left = case.host is None and case.node.step is JoinStep.LEFT
     if case.machine is None and has_left:
@@ -253,13 +255,17 @@ def _failed(case: _Case) -> Due | None:
 
 
 def _standby(case: _Case) -> Due | None:
-    """Let a node that was switched on join again; one that nobody keeps does not rest for long."""
+    """Let a node that was switched on join again; one that nobody keeps does not rest for long.
+
+    Its machine may have another address by now, and another machine its old one.
+    """
     if case.is_in_doubt:
         return None
     if case.machine is None or (case.is_out and not case.node.is_kept):
         return _lost(case)
-    if case.machine.state is MachineState.RUNNING:
-        return Due(node=case.as_(NodeState.JOINING), act=Act.JOIN)
+    if case.machine.state is MachineState.RUNNING and case.machine.address:
+        joining = replace(case.as_(NodeState.JOINING), step=JoinStep.NONE)
+        return Due(node=listed.with_machine(joining, case.machine, case.world), act=Act.JOIN)
     return None
 
 

@@ -66,6 +66,10 @@ IDLE_LONG = {"idle_since": NOON - timedelta(hours=1)}
 ROWS = [
     pytest.param(node(S.REQUESTED, machine=""), (), None, "", id="asked for, and not listed yet"),
     pytest.param(
+        *(node(S.REQUESTED, machine="", cause=Cause.LATER), (), None, "create requested"),
+        id="its provider said later",
+    ),
+    pytest.param(
         *(
             node(S.REQUESTED, 200, machine=""),
             (),
@@ -170,6 +174,10 @@ ROWS = [
         id="still gone",
     ),
     pytest.param(node(S.STANDBY), (RUNNING,), None, "join joining", id="switched on again"),
+    pytest.param(
+        *(node(S.STANDBY, is_kept=True), (machine(address=""),), None, ""),
+        id="switched on again, and its address is not told yet",
+    ),
     pytest.param(None, (RUNNING,), IDLE, "join joining", id="ours, though nobody knows it"),
     pytest.param(None, (PENDING,), None, "booting", id="ours and booting, though nobody knows it"),
     pytest.param(None, (machine(owner="beta"),), BUSY, "", id="another cluster's"),
@@ -197,6 +205,19 @@ def test_what_is_due(
     told = [said(one) for one in life.due(world(kept, machines, host), PATIENCE)]
 
     assert expected == ", ".join(told)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [node(S.STANDBY, is_kept=True), node(S.REMOVING, cause=Cause.VANISHED)],
+    ids=["rested", "was taken for gone"],
+)
+def test_a_node_that_comes_back_joins_at_its_address_of_now(before: Owned) -> None:
+    """At its old one another machine may answer, whose key is a wrong one."""
+    before = replace(before, address="10.0.0.6")
+    (told,) = life.due(world(before, (RUNNING,)), PATIENCE)
+
+    assert (Act.JOIN, "10.0.0.7") == (told.act, told.node.address)
 
 
 @pytest.mark.parametrize("state", [S.BOOTING, S.JOINING, S.READY, S.DRAINING, S.STANDBY, S.FAILED])
