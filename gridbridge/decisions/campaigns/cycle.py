@@ -1,7 +1,7 @@
 """What one cycle of the runner does about all campaigns."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Container, Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 
 from gridbridge.decisions.campaigns import predictor
@@ -75,7 +75,8 @@ def plan(seen: Seen) -> Plan:
     finished, after = steps.last(at_end)
     wound_up, epilogues = steps.last(_wound_up(ends))
     book, records = note(seen, ends.again, (*finished, *wound_up), steps.noted(Book(seen.events)))
-    sending = _sending(ends, book)
+    unsent = tuple(one for one in steps.unsent(at_end) if one in ends.reached)
+    sending = _sending(ends, book, unsent)
     deleted = tuple(one for one in ends.reached if not steps.is_wanted(one))
     ending = {(one.campaign, one.array) for one in seen.ended}
     return replace(
@@ -88,6 +89,7 @@ def plan(seen: Seen) -> Plan:
         wound_up=wound_up,
         deleted=deleted,
         unneeded=steps.unneeded(at_end),
+        unsent=unsent,
         gone=_gone(deleted, seen),
         losers=ends.lost,
         stepped=seen.stepped,
@@ -119,13 +121,15 @@ def _ends(seen: Seen) -> _Ends:
     )
 
 
-def _sending(ends: _Ends, book: Book) -> Plan:
-    """Decide what is sent, and which submissions go on."""
+def _sending(ends: _Ends, book: Book, unsent: Container[Array]) -> Plan:
+    """Decide what is sent, and which submissions go on: none of `unsent`."""
     seen, steps = ends.seen, ends.steps
     barred, predicted = bars(book.open, seen.at, seen.failures), predictor.predict(seen)
     there = opened(seen, barred | steps.preparing())
     resumed = tuple(
-        one for one in _begun(ends) if may_go_on(one, book.open, seen.at, seen.failures)
+        one
+        for one in _begun(ends)
+        if one not in unsent and may_go_on(one, book.open, seen.at, seen.failures)
     )
     begun = steps.of_tasks(resumed)
     given = sends(there, predicted, seen.campaigns, begun, barred)
@@ -247,6 +251,10 @@ def sentences(plan: Plan) -> list[str]:
         f"copied to {one.cluster}: {len(one.tasks)} of campaign {one.campaign}, which have run"
         f" longer than {one.beyond_s} s"
         for one in plan.copies
+    ]
+    told += [
+        f"not sent: the prologue of campaign {one.campaign} at {one.cluster}: no task is left"
+        for one in plan.unsent
     ]
     told += [f"campaign {number} has ended" for number in plan.finished]
     told += [said(one) for one in plan.changes.events]

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from gridbridge.decisions.campaigns.failures.blacklist import Bar, Pair, happened, opened_now
 from gridbridge.decisions.campaigns.failures.book import Book
-from gridbridge.model.campaigns.campaign import Array, Attempt, CampaignState, Outcome
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, CampaignState, Outcome
 from gridbridge.model.campaigns.events import Code, Kind
 from gridbridge.model.campaigns.plan import Seen, Send, Step, Stepped
 from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE, STEPS
@@ -41,6 +41,7 @@ class Steps:
             one.number for one in seen.campaigns if one.state is not CampaignState.CANCELLED
         }
         self._winding_up = {one.number for one in seen.campaigns if one.is_winding_up}
+        self._over = {one.number for one in seen.campaigns if one.state is CampaignState.TERMINATED}
         self._of_epilogues = {
             (one.campaign, one.array) for one in seen.steps if one.step == EPILOGUE
         }
@@ -95,13 +96,22 @@ class Steps:
 
     def unneeded(self, campaigns: Iterable[int]) -> tuple[Array, ...]:
         """Return the prologues of these campaigns that wait, though no task is left for them."""
-        left = frozenset(campaigns)
-        idle = {
+        found = self._in_vain(campaigns)
+        return tuple(one for one in found if (one.campaign, one.number) in self._seen.idle_steps)
+
+    def unsent(self, campaigns: Iterable[int]) -> tuple[Array, ...]:
+        """Return those that their clusters have not taken, as far as is known."""
+        return tuple(one for one in self._in_vain(campaigns) if one.state is ArrayState.INTENDED)
+
+    def _in_vain(self, campaigns: Iterable[int]) -> Iterator[Array]:
+        """Give the prologues that have not ended of these campaigns, and of those that have."""
+        left = self._over.union(campaigns)
+        pending = {
             (one.campaign, one.array)
             for one in self._now
             if one.step == PROLOGUE and one.outcome is Outcome.PENDING and one.campaign in left
-        } & self._seen.idle_steps
-        return tuple(one for one in self._seen.arrays if (one.campaign, one.number) in idle)
+        }
+        return (one for one in self._seen.arrays if (one.campaign, one.number) in pending)
 
     def noted(self, book: Book) -> Book:
         """Tell of those that failed, and close what a prologue that went well has healed."""

@@ -224,7 +224,8 @@ class Plan:
     wound_up: tuple[int, ...] = ()  # cancelled ones, whose epilogues are over
     deleted: tuple[Array, ...] = ()  # of cancelled campaigns
     unneeded: tuple[Array, ...] = ()  # prologues that wait, and for which no task is left
-    gone: int = 0  # of those: nothing of them is listed any more, and their ends are waited for
+    unsent: tuple[Array, ...] = ()  # others that no cluster has taken, as far as is known
+    gone: int = 0  # of `deleted`: nothing of them is listed any more, and their ends are waited for
     losers: tuple[Losers, ...] = ()  # attempts whose tasks have succeeded otherwise
     resumed: tuple[Array, ...] = ()  # whose submission was begun and not finished
     sends: tuple[Send, ...] = ()

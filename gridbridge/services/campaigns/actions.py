@@ -83,7 +83,10 @@ class Actions:
         for array in plan.deleted:
             self._delete(array)
         for array in plan.unneeded:
-            self._leave_to_nikita(array)
+            self._mark_unneeded(array)
+        for array in plan.unsent:
+            self._mark_unneeded(array)  # by which its end is told, if its cluster had taken it
+            self._delete(array, Outcome.MOVED)
         for lost in plan.losers:
             self._end(lost)
         self._submissions.resume(plan.resumed)
@@ -114,8 +117,8 @@ class Actions:
         for copies in plan.copies:
             self._submissions.begin([self._copies.intend(copies, self._clock.now())])
 
-    def _leave_to_nikita(self, array: Array) -> None:
-        """Mark the one task of an array: nikita deletes it if it waits still by then."""
+    def _mark_unneeded(self, array: Array) -> None:
+        """Mark the one task of an array: nikita deletes it where it is listed and waits."""
         self._marks.put(
             Wipe(
                 campaign=array.campaign,
@@ -138,8 +141,8 @@ class Actions:
         except GridbridgeError as error:
             tell("event=not_ended", lost.array, error)
 
-    def _delete(self, array: Array) -> None:
-        """End an array; one that was never submitted has no ends that a cluster could tell.
+    def _delete(self, array: Array, unsent: Outcome = Outcome.CANCELLED) -> None:
+        """End an array; one that was never submitted comes to `unsent`, for no cluster tells ends.
 
         Root may have submitted and released one of which we know no more than that we meant to:
         its tasks may have run to their ends, so the next cycle asks for those.
@@ -154,7 +157,7 @@ class Actions:
         if job_id:
             self._campaigns.array_is(array, ArrayState.RELEASED, job_id)
         else:
-            self._noting.close(array, Outcome.CANCELLED)
+            self._noting.close(array, unsent)
 
     def _leave_nothing(self, array: Array) -> int | None:
         """Delete what bears an array's name: a cluster may take a submission late.

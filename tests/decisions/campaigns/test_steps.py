@@ -234,6 +234,29 @@ def test_a_prologue_that_waits_while_no_task_is_left_is_not_needed() -> None:
     assert plan(seen(**idle)).unneeded == ()  # there are tasks for it
 
 
+@pytest.mark.parametrize("state", [CampaignState.IN_TREATMENT, CampaignState.TERMINATED])
+def test_a_prologue_that_no_cluster_has_taken_is_given_up_when_no_task_is_left(
+    state: CampaignState,
+) -> None:
+    """Its campaign would wait for a cluster that takes nothing; an ended one sends nothing."""
+    one, begun_one = replace(ONE, state=state), array(ArrayState.INTENDED)
+    known = {"steps": (stepped(PROLOGUE, Outcome.PENDING),), "arrays": (begun_one,)}
+    found = plan(seen(one, waiting=0, **known))
+    away = plan(seen(one, waiting=0, **known, room={}))
+
+    assert (found.unsent, found.resumed, found.deleted) == ((begun_one,), (), ())
+    assert [each for each in sentences(found) if each.startswith("not sent: the prologue")]
+    assert (away.unsent, away.resumed) == ((), ())
+
+
+def test_a_prologue_that_waits_is_taken_away_after_the_end_of_its_campaign_too() -> None:
+    """Its cluster may have given no answer at that moment."""
+    over = replace(ONE, state=CampaignState.TERMINATED)
+    known = {"steps": (stepped(PROLOGUE, Outcome.PENDING),), "arrays": (array(),)}
+
+    assert plan(seen(over, waiting=0, **known, idle_steps={(1, 1)})).unneeded == (array(),)
+
+
 def test_where_the_prologue_was_taken_away_as_it_waited_nothing_is_to_be_cleaned() -> None:
     """It is no failure; one before it may have begun, and left something."""
     found = plan(seen(waiting=0, **ended(PROLOGUE, Outcome.MOVED)))

@@ -58,6 +58,7 @@ class Site:
         self.campaigns.add(self.one, "token")
         self.told: list[str] = []
         self.trouble: GridbridgeError | None = None
+        self.job_id = 0  # of what a cluster took though its answer was lost
         self.ledger: tuple[Noted, ...] = ()
         learnt = Observations(self.database)
         self.actions = Actions(self.database, learnt, Clock(), Failures(), self)
@@ -74,7 +75,7 @@ class Site:
 
     def delete(self, array: Array) -> int:
         """End it."""
-        return array.job_id
+        return self.job_id or array.job_id
 
     def delete_places(self, array: Array, places: tuple[range, ...]) -> None:
         """End some of it."""
@@ -187,3 +188,21 @@ def test_a_state_file_that_is_older_than_the_ledger_knows_a_step_again(site: Sit
     assert all(one.last < 3 for one in site.campaigns.waiting_of(1))
     states = {one.number: one.state for one in site.campaigns.arrays_of(1)}
     assert states[1] is ArrayState.SUBMITTED
+
+
+@pytest.mark.parametrize(("job_id", "is_over"), [(0, True), (71, False)])
+def test_a_prologue_that_is_given_up_is_deleted_first(
+    site: Site, job_id: int, is_over: bool
+) -> None:
+    """Its cluster may have taken it, and the answer was lost: then its end is asked for."""
+    site.trouble = GridbridgeError("no answer")
+    site.begin(PROLOGUE)
+    (array,) = site.campaigns.open_arrays()
+    site.job_id = job_id
+    site.actions.do(Plan(unsent=(array,)))
+
+    outcome = Outcome.MOVED if is_over else Outcome.PENDING
+    assert site.known() == [(PROLOGUE, "gamma", 1, outcome)]
+    (found,) = site.campaigns.arrays_of(1)
+    state = ArrayState.OVER if is_over else ArrayState.RELEASED
+    assert (found.state, found.job_id) == (state, job_id)
