@@ -30,6 +30,7 @@ PROGRESS = "--info=progress2"
 LISTED = ("--from0", "--files-from=-")
 INCOMPLETE = 23  # rsync(1): partial transfer due to error
 DANGLING = "symlink has no referent"
+FOLLOWS = ("Broken pipe", "connection unexpectedly closed")  # from what the other side has met
 LOOK_S = 0.5  # between two checks whether the job was deleted
 SIGTERM, END_S = 15, 5
 MAX_BYTES = 65536  # of what it says
@@ -136,16 +137,22 @@ def _carry(
     only_dangling = lines and all(line.startswith(DANGLING) for line in lines)
     if status == 0 or (status == INCOMPLETE and only_dangling):
         return True
-    explained = ssh.explain(login, words.encode()) if login else ""
-    why = explained or _reason(lines or told) or f"exit status {status}"
     host = login.host if login else ""
+    explained = ssh.explain(login, words.encode()) if login else ""
+    why = explained or _reason(lines or told, host) or f"exit status {status}"
     raise CommandFailed((PROGRAM,), status, stderr=why.encode(), host=host, transient=True)
 
 
-def _reason(lines: list[str]) -> str:
-    """Return the line that says why: the first that is not about what follows from it."""
+def _reason(lines: list[str], host: str) -> str:
+    """Return the line that says why: the first that is not about what follows from it.
+
+    Where all are, and the files went to another host, that was lost.
+    """
     telling = [line for line in lines if not line.startswith(DANGLING)]
-    return (telling or lines or [""])[0].removeprefix("rsync: ")
+    causes = [line for line in telling if not any(words in line for words in FOLLOWS)]
+    if telling and host and not causes:
+        return f"the connection to {host} was lost"
+    return (causes or telling or lines or [""])[0].removeprefix("rsync: ")
 
 
 def _run(

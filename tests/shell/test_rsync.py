@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed
+from gridbridge.model.route import Login
 from gridbridge.shell import rsync, runner
 from gridbridge.shell.rsync import Pace, _progress
 
@@ -29,6 +30,40 @@ def test_a_host_that_falls_silent_is_given_up(
 
     assert failed.value.transient
     assert f"--timeout={rsync.SILENCE_S}" in noted.read_text().split()
+
+
+CUT = """\
+client_loop: send disconnect: Broken pipe
+rsync: [sender] write error: Broken pipe (32)
+rsync error: unexplained error (code 255) at io.c(849) [sender=3.2.7]
+"""
+CLOSED = "rsync: connection unexpectedly closed (56 bytes received so far) [generator]\n"
+FULL = 'rsync: [receiver] write failed on "/data/f": No space left on device (28)\n'
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "why"),
+    [
+        (CUT, 255, "the connection to beta was lost"),
+        (CLOSED, 12, "the connection to beta was lost"),
+        (CUT + FULL, 11, '[receiver] write failed on "/data/f": No space left on device (28)'),
+    ],
+    ids=["cut", "closed", "full"],
+)
+def test_what_follows_from_a_failure_is_not_told_as_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, status: int, why: str
+) -> None:
+    """Version 3.2.7 says so of a host that is cut off while it copies, and of a full disk there."""
+    program, words = tmp_path / "rsync", tmp_path / "words"
+    words.write_text(said)
+    program.write_text(f"#!/bin/sh\ncat {words} >&2\nexit {status}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(rsync, "PROGRAM", str(program))
+
+    with pytest.raises(CommandFailed) as failed:
+        rsync.push(Login(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False)
+
+    assert failed.value.words == why
 
 
 def test_a_pace_limits_the_rate_and_grows_files_in_place() -> None:
