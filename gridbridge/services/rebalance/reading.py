@@ -1,11 +1,12 @@
 """Replicas that nobody has read for long are read, each dataset's by its owner's own process.
 
 That takes as long as it takes. So rounds don't wait for it, a dataset that can't be read goes to
-the end of the line, and who has one that can't, or many, holds up nobody else.
+the end of the line, and who has one that can't, or many, holds up nobody else. It is tried again
+before long: its owner's home may have been away for a moment.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
@@ -15,10 +16,11 @@ from gridbridge.model.rebalance.moments import NEVER, known
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
-from gridbridge.state.database.rebalance.notes import READ, Rebalanced
+from gridbridge.state.database.rebalance.notes import Rebalanced
 from gridbridge.state.rebalance import kept as letters
 
 LONGEST_S = 3600.0  # after so long no further dataset is begun
+AGAIN_S = 3600.0  # after so long one that could not be read is tried again
 
 _log = logging.getLogger(__name__)
 
@@ -35,31 +37,40 @@ class Reader:
         """Have what is due read: the datasets of some owners at once, of each one by one."""
         if self._notes.quiesced() is not None:
             return
-        tried, now = self._notes.read(), self._clock.now()
+        now = self._clock.now()
+        tried = {name: known(at, now) for name, at in self._notes.read().items()}
+        unread = {name: known(at, now) for name, at in self._notes.unread().items()}
+        again = {name for name, at in unread.items() if at <= now - timedelta(seconds=AGAIN_S)}
         due = now - timedelta(seconds=self._rules.verify_every_s)
-        tried = {name: known(at, now) for name, at in tried.items()}
-        lines = _lines(owners.look(letters.listed()), tried, due, now)
+        lines = _lines(owners.look(letters.listed()), tried, due, now, again)
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
-            for names in pool.map(lambda line: self._read(line, now), lines):
-                self._notes.note(READ, names, self._clock.now())
+            for read, failed in pool.map(lambda line: self._read(line, now), lines):
+                self._notes.note_read(read, failed, self._clock.now())
 
-    def _read(self, line: list[Kept], began_at: datetime) -> list[str]:
-        """Have an owner's datasets read, none after one that can't be; return what was tried."""
-        tried: list[str] = []
+    def _read(self, line: list[Kept], began_at: datetime) -> tuple[list[str], list[str]]:
+        """Have an owner's datasets read, none after one that can't be; return both."""
+        read: list[str] = []
         for one in line:
             if self._clock.now() - began_at > timedelta(seconds=LONGEST_S):
                 break
-            tried.append(one.name)
             if why := owners.verify(one):
                 _log.warning("event=dataset_unread file=%s why=%r", one.file, why)
-                break
-        return tried
+                return read, [one.name]
+            read.append(one.name)
+        return read, []
 
 
 def _lines(
-    kept: list[Kept], tried: Mapping[str, datetime], due: datetime, now: datetime
+    kept: list[Kept],
+    tried: Mapping[str, datetime],
+    due: datetime,
+    now: datetime,
+    again: Container[str],
 ) -> list[list[Kept]]:
-    """Return what is due of each owner, the oldest first; who had a turn last comes last."""
+    """Return what is due of each owner, the oldest first; who had a turn last comes last.
+
+    What is tried again is due, whenever it was tried.
+    """
     turns: dict[str, datetime] = {}
     for name, at in tried.items():
         owner = name.partition("/")[0]
@@ -67,7 +78,8 @@ def _lines(
     lines: dict[str, list[Kept]] = {}
     read_at = {one.name: _read_at(one, tried, now) for one in kept}
     for one in sorted(kept, key=lambda one: (read_at[one.name], one.name)):
-        if not one.is_busy and one.dataset.replicas and read_at[one.name] <= due:
+        is_due = one.name in again or read_at[one.name] <= due
+        if is_due and not one.is_busy and one.dataset.replicas:
             lines.setdefault(one.owner, []).append(one)
     return [lines[owner] for owner in sorted(lines, key=lambda one: (turns.get(one, NEVER), one))]
 

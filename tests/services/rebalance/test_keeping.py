@@ -523,6 +523,29 @@ def test_replicas_are_read_after_what_is_to_be_done_and_hold_up_nothing(desk: De
     assert asked == ["copy lacking", "verify first", "verify second", "verify third"]
 
 
+def test_a_dataset_that_could_not_be_read_is_tried_again_before_it_is_due(desk: Desk) -> None:
+    """Its owner's home may have been away for a moment; once it is read it waits as others do."""
+    added(desk)
+    desk.rules = replace(desk.rules, verify_every_s=86400.0)
+    now_s = [time.time() + 90000.0]
+    desk.clock = Clock(lambda: now_s[0])
+
+    def fail(words: tuple[str, ...]) -> None:
+        if words[0] == "verify":
+            raise GridbridgeError("no such home")
+
+    desk.before = fail
+    desk.round()
+    desk.before = lambda _: None
+    tried = []
+    for _ in range(5):
+        now_s[0] += 1900.0
+        desk.round()
+        tried.append(len(desk.did("verify")))
+
+    assert tried == [1, 2, 2, 2, 2]
+
+
 def test_replicas_are_read_again_after_a_clock_that_was_ahead(desk: Desk) -> None:
     """What it noted is yet to come: that they were read then, and that they were to be."""
     added(desk)

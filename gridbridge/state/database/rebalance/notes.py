@@ -10,6 +10,7 @@ from gridbridge.state.database.columns import METADATA, Moment, Words
 from gridbridge.state.database.core import Database
 
 HOST, JOB, READ, LEAVING, QUIESCED = "host", "job", "read", "leaving", "quiesced"
+UNREAD = "unread"  # a dataset that could not be read when that was tried last
 NOTES = Table(
     "rebalance_notes",
     METADATA,
@@ -32,6 +33,20 @@ class Rebalanced:
     def read(self) -> dict[str, datetime]:
         """Return when replicas of datasets were read, or were to be."""
         return self._of(READ)
+
+    def unread(self) -> dict[str, datetime]:
+        """Return when those were to be read that could not be, and have not been since."""
+        return self._of(UNREAD)
+
+    def note_read(self, read: Iterable[str], unread: Iterable[str], at: datetime) -> None:
+        """Note that replicas of these datasets were read now, and that others could not be."""
+        good, bad = list(read), list(unread)
+        with self._database.transaction():
+            self.note(READ, [*good, *bad], at)
+            self.note(UNREAD, bad, at)
+            for name in good:
+                of = and_(NOTES.c.kind == UNREAD, NOTES.c.name == name)
+                self._database.execute(delete(NOTES).where(of))
 
     def note(self, kind: str, names: Iterable[str], at: datetime) -> None:
         """Note that something was done about hosts or jobs now."""
