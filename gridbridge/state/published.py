@@ -19,7 +19,7 @@ TOLD = "told"  # histories that home's list has not proved, a folder for each pe
 ACCOUNTING = "accounting"  # the folder of what remote jobs used
 JOBS_A_FOLDER = 1000  # below that one: a site keeps a million files
 LATEST_S = 32503680000  # the year 3000; NaN is not below it either
-WORDS_MAX_BYTES = 1 << 20
+WORDS_MAX_BYTES = 64 << 20  # a cluster has as many names as hosts, and more
 LOAD_MAX_BYTES = 4096  # PIPE_BUF: the sensor passes it on in one write
 
 

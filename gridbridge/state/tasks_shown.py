@@ -18,8 +18,7 @@ from gridbridge.model.places import PUBLISHED
 from gridbridge.shell import files
 
 A_FILE = 1000  # tasks
-MAX_BYTES = 1 << 20
-ENDS_MAX_BYTES = 64 << 20
+MAX_BYTES = 64 << 20  # a task that makes way a thousand times has as many words
 ENDS = "ends"
 TOUCHING = "campaigns/touching"
 NONE = "-"
@@ -58,7 +57,7 @@ def add_ends(campaign: int, ends: Iterable[Ended], folder: str = PUBLISHED) -> N
 def ends(campaign: int, folder: str = PUBLISHED) -> tuple[Ended, ...]:
     """Return when tasks of a campaign were found ended, in that order."""
     try:
-        data, _ = files.read(f"{_place(campaign, folder)}/{ENDS}", ENDS_MAX_BYTES)
+        data, _ = files.read(f"{_place(campaign, folder)}/{ENDS}", MAX_BYTES)
     except FileNotFoundError:
         return ()
     return tuple(_ends(data.decode("ascii", "replace").splitlines()))

@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.plan import Plan, Room, Seen, There
 from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.campaigns.request import Asked, Verb
 from gridbridge.model.campaigns.shown import ShownCampaigns, ShownGrid
-from gridbridge.model.campaigns.task import ShownTask
+from gridbridge.model.campaigns.task import MadeWay, ShownTask
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site as SiteSection
@@ -51,6 +51,18 @@ SWEEP = Campaign(
     digest="",
     jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")}),
 )
+
+
+def test_tasks_are_shown_however_often_they_made_way(tmp_path: Path) -> None:
+    """A task may a thousand times: what is published of a thousand tasks has no usual size."""
+    ways = [MadeWay(attempt=n, cluster="beta", job=123456, lacked=("slots",)) for n in range(60)]
+    one = ShownTask(number=0, attempt=60, outcome=Outcome.PREEMPTED, made_way=tuple(ways))
+    tasks = [replace(one, number=number) for number in range(1000)]
+    (tmp_path / "campaigns").mkdir()
+
+    tasks_shown.put(1, 0, tasks, str(tmp_path))
+
+    assert len(tasks_shown.read(1, 0, str(tmp_path))[999].made_way) == 60
 
 
 class Site:
