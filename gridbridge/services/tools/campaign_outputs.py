@@ -149,19 +149,33 @@ def _fetch(cluster: str, tasks: list[ShownTask], to: str, at: Mapping[str, Place
 
 
 def _copy(folder: str, names: Iterable[str], to: str) -> None:
+    """Copy files; what can't be copied keeps no other from it, as with rsync.
+
+    StateError tells the first of that, and how many more there are.
+    """
     os.listdir(folder)  # OSError for a folder that is not there
     if os.path.samefile(folder, to):
         return
-    for name in (path for one in names for path in _files_of(one, folder)):
-        with _folder_of(name, to) as end:
-            _put(f"{folder}/{name}", os.path.basename(name), end)
+    wrong: list[Exception] = []
+    for name in (path for one in names for path in _files_of(one, folder, wrong)):
+        try:
+            with _folder_of(name, to) as end:
+                _put(f"{folder}/{name}", os.path.basename(name), end)
+        except (GridbridgeError, OSError) as error:
+            wrong.append(error)
+    if wrong:
+        others = f", and {len(wrong) - 1} more could not be copied" if wrong[1:] else ""
+        raise StateError(f"{wrong[0]}{others}")
 
 
-def _files_of(name: str, folder: str) -> Iterator[str]:
+def _files_of(name: str, folder: str, wrong: list[Exception]) -> Iterator[str]:
     """Give a file, or the files of a folder however deep: an output may be one, as for rsync."""
     if os.path.isfile(f"{folder}/{name}"):
         yield name
-    for here, _, names in os.walk(f"{folder}/{name}"):
+        return
+    if not os.path.lexists(f"{folder}/{name}"):
+        return
+    for here, _, names in os.walk(f"{folder}/{name}", onerror=wrong.append):
         paths = (f"{here}/{one}" for one in names)
         yield from (path.removeprefix(f"{folder}/") for path in paths if os.path.isfile(path))
 

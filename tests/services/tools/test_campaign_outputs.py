@@ -128,6 +128,19 @@ def test_an_output_that_is_a_folder_is_fetched_whole(beta: Place, tmp_path: Path
     assert not (to / "0/dir/a/b/up").exists()
 
 
+def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(beta: Place, tmp_path: Path) -> None:
+    """As rsync goes on from a cluster by ssh; the first is told, and how many more there are."""
+    to = tmp_path / "here"
+    for name in ("0.1.out", "0.1.err"):
+        (to / name / "x").mkdir(parents=True)
+
+    (done,) = fetch(TASKS, str(to), {"beta": beta})
+
+    assert (to / "1.2.err").is_file()
+    assert "0.1.out" in done.problem
+    assert "and 1 more" in done.problem
+
+
 def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: Place) -> None:
     """Clusters that share a home have their outputs there already."""
     done = fetch(TASKS, beta.folder, {"beta": beta})
