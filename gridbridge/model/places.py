@@ -6,6 +6,7 @@ IN_FORCE = f"{HOME}/gridbridge.toml"  # the file in force: the jobs that are awa
 LOCK = f"{HOME}/poller.lock"  # held by the poller while it runs
 REBALANCE_LOCK = f"{HOME}/rebalance.lock"  # held while tasks are being moved
 REPLICAS_LOCK = f"{HOME}/replicas.lock"  # held while replicas are being carried
+CARRYING_LOCK = f"{HOME}/carrying.lock"  # held, by several, while copies of earlier rounds go on
 READING_LOCK = f"{HOME}/reading.lock"  # held while replicas are being read
 RUNNER_LOCK = f"{HOME}/runner.lock"  # held by the campaign runner while it runs
 NIKITA_LOCK = f"{HOME}/nikita.lock"  # held by nikita while it runs

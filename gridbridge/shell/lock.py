@@ -32,15 +32,19 @@ def take(path: str) -> bool:
 
 
 class Held:
-    """The lock for a moment, where nobody else holds it: `with Held(path) as is_ours`."""
+    """The lock for a moment, where nobody else holds it: `with Held(path) as is_ours`.
 
-    def __init__(self, path: str) -> None:
+    Several may share it, where nobody holds it alone.
+    """
+
+    def __init__(self, path: str, *, is_shared: bool = False) -> None:
         self._path = path
+        self._how = fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX
 
     def __enter__(self) -> bool:
         try:
             self._end = os.open(self._path, os.O_RDWR | os.O_CREAT | OPTIONS, 0o600)
-            fcntl.flock(self._end, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._end, self._how | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         except OSError as error:

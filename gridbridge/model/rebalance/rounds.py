@@ -15,8 +15,8 @@ class Round(StrEnum):
 
 LONGEST = {
     Round.TASKS: timedelta(minutes=30),
-    Round.DATASETS: timedelta(hours=26),  # an hour of beginning, and a day of the last act
-    Round.READING: timedelta(hours=26),  # the same
+    Round.DATASETS: timedelta(hours=3),  # an hour of beginning, then the next one may begin
+    Round.READING: timedelta(hours=26),  # an hour of beginning, and a day of the last act
 }
 WORDS = {
     Round.TASKS: "round about tasks",

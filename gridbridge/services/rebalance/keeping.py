@@ -3,11 +3,12 @@
 The service decides, and each act is done by the owner's own process, which judges it anew
 (gridbridge-as-user). What is to be done is noted before it is done: what a round that was killed
 had begun goes on in the next one, and as a copy that was made and a replica that was not yet
-removed it is found by the same note.
+removed it is found by the same note. A round whose copies take longer than an hour lets the next
+one begin, and sees to the end of them.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -15,6 +16,7 @@ from datetime import datetime, timedelta
 from gridbridge.apply.rebalance import areas, owners
 from gridbridge.decisions.rebalance import storages
 from gridbridge.decisions.rebalance.storages import Act
+from gridbridge.model.places import CARRYING_LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.kept import Carried, Kept, Stored
 from gridbridge.model.rebalance.moves import Advice, Checked, Move, Rejected
@@ -26,6 +28,7 @@ from gridbridge.services.rebalance.deciding import Asked, Planned, later, planne
 from gridbridge.services.rebalance.turns import Turns
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.lock import Held
 from gridbridge.state import drains
 from gridbridge.state.database import Database
 from gridbridge.state.database.rebalance.carried import CarriedReplicas
@@ -34,10 +37,12 @@ from gridbridge.state.rebalance import kept as letters
 
 KEPT = timedelta(days=30)  # what was carried, or longer where a rest is
 LONGEST = timedelta(days=2)  # an act takes a day at most, and may follow another
-BEGINS_S = 3600.0  # after so long a round begins nothing more: it ends, and the next one looks
+BEGINS_S = 3600.0  # after so long a round begins nothing more, and the next one may begin
+LOOK_S = 5.0  # between two looks whether it has come to that
 WHERE = "the storage areas"
 QUIESCED = "nothing is carried until `gridbridge rebalance quiesce --off`"
 LATE = "its round began nothing more after an hour: the next one does"
+TAKEN = "copies that earlier rounds began are all that go on at once (copies_at_once)"
 CUT, CUT_BEFORE = "it was cut", "what was to be done before was not"
 
 _log = logging.getLogger(__name__)
@@ -62,8 +67,21 @@ class Done:
 class Keeper:
     """The verbs of one round about datasets."""
 
-    def __init__(self, policy: Policy, clock: Clock, asked: Asked, *, is_dry: bool = False) -> None:
-        """Open the state file; StateError when that can't be done."""
+    def __init__(
+        self,
+        policy: Policy,
+        clock: Clock,
+        asked: Asked,
+        *,
+        is_dry: bool = False,
+        carrying: str = CARRYING_LOCK,
+        let_go: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Open the state file; StateError when that can't be done.
+
+        `let_go` lets the next round begin, and has `carrying` held as long as this one goes on; it
+        says whether that is so.
+        """
         self.database = Database.open(policy.site.state, is_unchanged=is_dry)
         self.journal = Journal(self.database)
         self._policy = policy
@@ -72,6 +90,7 @@ class Keeper:
         self._clock = clock
         self._notes = Rebalanced(self.database)
         self._carried = CarriedReplicas(self.database)
+        self._carrying, self._let_go = carrying, let_go
         self.checked = Checked()  # of what was applied
 
     def gather(self) -> Seen:
@@ -103,44 +122,61 @@ class Keeper:
         return journalled.entry(plan, self._asked, self._clock.now())
 
     def apply(self, seen: Seen, plan: Planned) -> None:
-        """Have it done, what was begun earlier first; a dataset's acts follow each other."""
+        """Have it done, what was begun earlier first; a dataset's acts follow each other.
+
+        While an earlier round goes on, what was begun is its own to end.
+        """
         if seen.is_quiesced:
             return
         now = self._clock.now()
         sizes = {one.name: one.dataset.size_bytes for one in seen.stored.kept}
-        made, begun = _begun(seen.stored)
+        is_shared = self._is_carried()
+        made, begun = ([], []) if is_shared else _begun(seen.stored)
         for one in made:
             self._end(one, "")
         told = [
             _carried(act, sizes, now) for act in storages.acts(plan.snapshot, plan.advice.moves)
         ]
         kept = {one.name: one for one in seen.stored.kept}
-        self._close_strays(seen.stored, kept)
+        if not is_shared:
+            self._close_strays(seen.stored, kept)
         self._forget_left(seen.stored, kept)
-        self._do(Turns(_by_dataset([*begun, *told]), seen.stored.carried), kept)
+        turns = Turns(_by_dataset([*begun, *told]), seen.stored.carried)
+        self._do(turns, kept, _under_way(seen.stored) if is_shared else 0)
         self._carried.forget(now - max(KEPT, storages.longest_rest(self._rules)))
 
-    def _do(self, turns: Turns, kept: Mapping[str, Kept]) -> None:
-        """Have acts done, those of some datasets at once; none begins once that is not wanted."""
+    def _do(self, turns: Turns, kept: Mapping[str, Kept], under_way: int) -> None:
+        """Have acts done, those of some datasets at once; none begins once that is not wanted.
+
+        So many others are under way already.
+        """
+        most = max(0, self._rules.copies_at_once - under_way)
         going = dict[Future[list[Done]], list[Carried]]()
         told = list[tuple[Carried, str]]()
-        until_s = self._clock.steady_s() + BEGINS_S
+        until_s, is_alone = self._clock.steady_s() + BEGINS_S, True
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
             while turns or going:
-                while turns and len(going) < self._rules.copies_at_once:
+                while turns and (len(going) < most or not most):
                     group = turns.next()
-                    if why := self._why_none(until_s):
+                    if why := self._why_none(until_s) if most else TAKEN:
                         told += [(one, why) for one in group]
                         continue
                     self._carried.begin(group)
                     going[pool.submit(self._act, kept[group[0].dataset], group)] = group
-                for done in wait(going, return_when=FIRST_COMPLETED).done:
+                for done in wait(going, timeout=LOOK_S, return_when=FIRST_COMPLETED).done:
                     turns.end(group := going.pop(done))
                     told += self._ended(group, done.result())
+                if going and self._clock.steady_s() > until_s:
+                    is_alone = is_alone and not self._let_go()
         self.checked = Checked(
             moves=tuple(_move(one) for one, why in told if not why),
             dropped=tuple(_rejected(one, why) for one, why in told if why),
         )
+
+    def _is_carried(self) -> bool:
+        """Say whether copies of an earlier round go on, which sees to their ends."""
+        with Held(self._carrying) as is_ours:
+            return not is_ours
 
     def _why_none(self, until_s: float) -> str:
         """Say why nothing more is begun; empty when it is."""
@@ -253,6 +289,11 @@ def _begun(stored: Stored) -> tuple[list[Carried], list[Carried]]:
     begun = [one for one in stored.carried if one.ended_at is None and one.dataset in free]
     made = [one for one in begun if not one.source and one.target in free[one.dataset].whole]
     return made, [one for one in begun if one not in made]
+
+
+def _under_way(stored: Stored) -> int:
+    """Count the datasets about which something was begun, and has not ended."""
+    return len({one.dataset for one in stored.carried if one.ended_at is None})
 
 
 def _by_dataset(carried: Iterable[Carried]) -> Iterable[list[Carried]]:

@@ -1,10 +1,11 @@
 """Rebalancing put together: alone, as the service account."""
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 
 from gridbridge.errors import ConfigError, StateError
-from gridbridge.model.places import READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
+from gridbridge.model.places import CARRYING_LOCK, READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.moves import Checked
 from gridbridge.model.rebalance.rounds import Round
@@ -26,16 +27,20 @@ def run(asked: Asked, path: str, *, is_acting: bool) -> tuple[Planned, Checked |
     """Decide about what there is now, and act if that is wanted; return what came of it.
 
     What is asked about is a matter of tasks, or of datasets where it is an area or a dataset.
-    Copies take long, so that each kind has a lock of its own. A round about datasets has replicas
-    read at its end, when the next one may begin: reading all of them takes longer than a round.
+    Copies take long, so that each kind has a lock of its own, which a round about datasets gives
+    back before its last copies have ended. It has replicas read at its end, when the next one may
+    begin: reading all of them takes longer than a round.
     """
     policy = policy_at(path)
     is_of_data = asked.is_of_data or _is_of_data(asked, policy)
     if not is_acting:
         return _run(policy, asked, is_of_data=is_of_data, is_acting=False)
     lock, kind = (REPLICAS_LOCK, Round.DATASETS) if is_of_data else (REBALANCE_LOCK, Round.TASKS)
-    with cycle.held(lock, NAME, LOCKED), _shown(kind, is_asked=bool(asked.what)):
-        done = _run(policy, asked, is_of_data=is_of_data, is_acting=True)
+    with ExitStack() as going, ExitStack() as alone:
+        alone.enter_context(cycle.held(lock, NAME, LOCKED))
+        alone.enter_context(_shown(kind, is_asked=bool(asked.what)))
+        let_go = partial(_let_go, going, alone)
+        done = _run(policy, asked, is_of_data=is_of_data, is_acting=True, let_go=let_go)
     if is_of_data and not asked.what:
         _read(policy)
     return done
@@ -59,12 +64,28 @@ def quiesce(path: str, *, is_quiesced: bool) -> None:
         one.quiesce(is_quiesced=is_quiesced)
 
 
+def _let_go(going: ExitStack, alone: ExitStack) -> bool:
+    """Let the next round begin, and have it know that copies go on; say whether it may."""
+    try:
+        is_known = going.enter_context(Held(CARRYING_LOCK, is_shared=True))
+    except StateError:  # no room: it waits for them
+        return False
+    if is_known:
+        alone.close()
+    return is_known
+
+
 def _run(
-    policy: Policy, asked: Asked, *, is_of_data: bool, is_acting: bool
+    policy: Policy,
+    asked: Asked,
+    *,
+    is_of_data: bool,
+    is_acting: bool,
+    let_go: Callable[[], bool] = lambda: True,
 ) -> tuple[Planned, Checked | None]:
     one: Keeper | Rebalancer
     if is_of_data:
-        one = Keeper(policy, Clock(), asked, is_dry=not is_acting)
+        one = Keeper(policy, Clock(), asked, is_dry=not is_acting, let_go=let_go)
         with closing(one.database):
             planned = cycle.once(one, _untold, is_dry=not is_acting)
     else:

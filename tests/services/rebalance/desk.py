@@ -49,6 +49,8 @@ class Desk:
         self.clock = Clock()
         self.asked: list[tuple[str, ...]] = []
         self.before: Callable[[tuple[str, ...]], None] = lambda _: None
+        self.carrying = f"{folder}/carrying.lock"
+        self.let_go: Callable[[], bool] = lambda: True
         self._state = f"sqlite:///{folder}/state.db"
         self.site.rules = RULES
         monkeypatch.setattr(as_user, "call", self._call)
@@ -78,7 +80,14 @@ class Desk:
 
     def round(self, asked: Asked | None = None, *, is_dry: bool = False) -> tuple[Planned, Keeper]:
         """Do a round; return what was advised, and who did it."""
-        one = Keeper(self.policy, self.clock, asked or Asked(), is_dry=is_dry)
+        one = Keeper(
+            self.policy,
+            self.clock,
+            asked or Asked(),
+            is_dry=is_dry,
+            carrying=self.carrying,
+            let_go=self.let_go,
+        )
         try:
             planned = cycle.once(one, lambda _: None, is_dry=is_dry)
             if not is_dry:

@@ -1,6 +1,7 @@
 """Rounds about datasets: what is lacking is made by its owner's process, and nothing is lost."""
 
 import subprocess
+import threading
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -11,12 +12,13 @@ import pytest
 from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
 from gridbridge.model.rebalance.datasets import Done
 from gridbridge.model.rebalance.kept import Carried
-from gridbridge.services.rebalance import journalled
+from gridbridge.services.rebalance import journalled, keeping
 from gridbridge.services.rebalance.deciding import Asked, What
-from gridbridge.services.rebalance.keeping import LATE, QUIESCED
+from gridbridge.services.rebalance.keeping import LATE, QUIESCED, TAKEN, Keeper
 from gridbridge.services.rebalance.live import Rebalancer
 from gridbridge.services.tools.datasets import owned
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.lock import Held
 from gridbridge.state.database import Database
 from gridbridge.state.database.rebalance.carried import CarriedReplicas
 from gridbridge.state.database.rebalance.notes import READ, Rebalanced
@@ -499,6 +501,42 @@ def test_a_round_that_takes_long_begins_nothing_more_and_the_next_one_does(desk:
     assert [(one.job, one.reason) for one in keeper.checked.dropped] == [("al/second", LATE)]
     assert was_begun == ["al/first"]
     assert len(whole(desk, "second")) == 1
+
+
+@pytest.mark.parametrize("at_once", [2, 1])
+def test_a_copy_that_takes_longer_than_an_hour_lets_the_next_round_begin(
+    desk: Desk, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That leaves it alone, though no command is seen to work on it, and so many go on at once."""
+    monkeypatch.setattr(keeping, "LOOK_S", 0.02)
+    desk.rules = replace(desk.rules, copies_at_once=at_once)
+    tree, gone_s, goes_on = desk.site.tree(), [0.0], threading.Event()
+    desk.served.add("first", tree, 1, is_later=True)
+
+    def carry_for_long(words: tuple[str, ...]) -> None:
+        if words[0] == "copy" and words[1].endswith("first"):
+            gone_s[0] += 4000.0
+            goes_on.wait(60)
+
+    later: list[Keeper] = []
+
+    def let_go() -> bool:
+        desk.served.add("second", tree, 1, is_later=True)
+        with Held(desk.carrying, is_shared=True):
+            later.append(desk.round()[1])
+        goes_on.set()
+        return True
+
+    desk.before, desk.let_go = carry_for_long, let_go
+    desk.clock = Clock(steady=lambda: gone_s[0])
+    _, keeper = desk.round()
+
+    second = carried(desk)[1:]
+    assert [len(keeper.checked.moves), len(later[0].checked.moves)] == [1, at_once - 1]
+    assert [one.reason for one in later[0].checked.dropped] == [TAKEN] * (2 - at_once)
+    assert [one.dataset for one in second] == ["al/second"] * (at_once - 1)
+    assert len(desk.did("copy")) == at_once
+    assert len(whole(desk, "first")) == 1
 
 
 def test_replicas_are_read_after_what_is_to_be_done_and_hold_up_nothing(desk: Desk) -> None:

@@ -1,7 +1,9 @@
 """One round of a kind at a time: each kind has its lock, and who comes second ends with 1."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -27,7 +29,9 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Have rounds decide nothing; give whether those that began were about datasets."""
     begun = list[bool]()
 
-    def decided(*_: object, is_of_data: bool, is_acting: bool) -> tuple[Planned, Checked | None]:
+    def decided(
+        *_: object, is_of_data: bool, is_acting: bool, **__: object
+    ) -> tuple[Planned, Checked | None]:
         begun.append(is_of_data)
         seen = Snapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
         planned = Planned(snapshot=seen, rules=Rebalance(), advice=Advice(sentence="decided"))
@@ -42,12 +46,39 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     monkeypatch.setattr(running, "policy_at", lambda _: policy)
     monkeypatch.setattr(running, "REBALANCE_LOCK", str(tmp_path / TASKS))
     monkeypatch.setattr(running, "REPLICAS_LOCK", str(tmp_path / DATA))
+    monkeypatch.setattr(running, "CARRYING_LOCK", str(tmp_path / "carrying.lock"))
     monkeypatch.setattr(running, "READING_LOCK", str(tmp_path / "reading.lock"))
     for act in (rounds.begin, rounds.end, rounds.read):
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
     monkeypatch.setattr(running, "_run", decided)
     monkeypatch.setattr(running, "_read", lambda _: None)
     return begun
+
+
+@pytest.mark.usefixtures("begun")
+def test_a_round_about_datasets_gives_its_lock_back_while_its_copies_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one begins, and knows that they do; nobody takes the first one to be stuck."""
+    decided, rounds_open, shared = running._run, list[bool](), list[bool]()
+
+    def carry(*words: Any, let_go: Callable[[], bool], **known: Any) -> Any:
+        is_first = not shared
+        with Held(str(tmp_path / "carrying.lock")) as is_ours:
+            shared.append(not is_ours)
+        if is_first:
+            assert let_go()
+            assert call("data", "--apply").exit_code == 0
+        shown = rounds.read(rounds.Round.DATASETS)
+        rounds_open.append(shown is not None and shown.is_open)
+        return decided(*words, **known)
+
+    monkeypatch.setattr(running, "_run", carry)
+    result = call("data", "--apply")
+
+    assert result.exit_code == 0
+    assert shared == [False, True]
+    assert rounds_open == [True, False]
 
 
 def call(*words: str) -> Result:

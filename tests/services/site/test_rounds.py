@@ -31,8 +31,8 @@ def test_a_site_without_rounds_is_told_nothing(tmp_path: Path) -> None:
     [
         (Round.TASKS, 0.4, State.OK),
         (Round.TASKS, 0.6, State.WARNING),
-        (Round.DATASETS, 25, State.OK),
-        (Round.DATASETS, 27, State.WARNING),
+        (Round.DATASETS, 2.9, State.OK),
+        (Round.DATASETS, 3.1, State.WARNING),
         (Round.READING, 27, State.WARNING),
     ],
 )
