@@ -1,6 +1,7 @@
 """What root's ledger knows better is taken over in portions, between which a kill may come."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,10 +17,13 @@ from gridbridge.model.campaigns.campaign import (
     Outcome,
 )
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.wiping import Mark, WipedFor
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_tables import ATTEMPTS
+from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TASKS, AN_ARRAY = 40, 4
@@ -126,3 +130,43 @@ def test_a_kill_between_two_portions_leaves_a_state_that_is_gone_on_from(
     assert {one[:2] for one in restored.sent() if one[2] == anew.number} & KNOWN
     restored.take_over(anew)
     assert (restored.sent(), restored.waiting()) == (whole.sent(), whole.waiting())
+
+
+def test_a_task_that_had_ended_ends_anew_with_what_the_ledger_has_of_it(
+    restored: Restored,
+) -> None:
+    """Else it would be counted twice: it had failed before it was tried again, or copied."""
+    first, second, *_ = restored.campaigns.pending(restored.array(1))
+    ended = [
+        replace(one, outcome=outcome)
+        for one, outcome in ((first, Outcome.PROGRAM_ERROR), (second, Outcome.SUCCESS))
+    ]
+    restored.campaigns.ended(ended)
+    restored.campaigns.count(1, 2, 1)
+
+    restored.take_over(restored.array(2))
+
+    found = restored.campaigns.find(1)
+    assert found
+    assert (found.ended, found.failed) == (1, 0)
+
+
+def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(
+    restored: Restored,
+) -> None:
+    """Its owner wants it no more: it is to be deleted there."""
+    undone = adopt(1, restored.tries.kept(1), (LEDGER[0],), NOON)
+    for one in undone:
+        restored.tries.adopt(one)
+    assert CampaignTasks(restored.database).cancel(1, 6)
+
+    restored.take_over(restored.array(1))
+
+    found = restored.campaigns.find(1)
+    assert found
+    assert (found.ended, found.failed) == (0, 0)
+    known = next(one for one in LEDGER if (6, 1) in one.tasks)
+    place = known.tasks.index((6, 1)) + 1
+    marks = Marks(restored.database).all()
+    assert {place: Mark(wiped_for=WipedFor.UNWANTED)} == marks[1, known.number]
+    assert (6, 1, known.number, place, Outcome.PENDING) in restored.sent()

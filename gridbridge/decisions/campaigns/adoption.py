@@ -47,7 +47,8 @@ def adopt(
     ledger refuses it once more. So the last attempts of tasks come first.
 
     Of a task's attempts that were lost the last one is waited for, and the copies after it; nobody
-    saw how others ended.
+    saw how others ended. A task that waits though a copy of it was sent does so by the end of the
+    attempt that was copied, which decides nothing: the copy does.
     """
     ledger = {one.number: one for one in noted}
     undone = [one for one in kept.arrays if _differs(one, kept, ledger)]
@@ -56,6 +57,7 @@ def adopt(
     there = {one.number for one in kept.arrays} - {one.number for one in undone}
     lost = [ledger[number] for number in sorted(ledger.keys() - there, reverse=True)]
     first = _first_alive(ledger.values())
+    lost_first = _alive(lost, first).keys()
     gone = [_undone(one, kept) for one in sorted(undone, key=lambda one: one.number)]
     waiting = sorted((*kept.waiting, *(each for one in gone for each in one.waiting)), key=_first)
     before = defaultdict[int, list[Attempt]](list)
@@ -72,7 +74,8 @@ def adopt(
         )
         for some in _in_groups(lost, most)
         for alive in [_alive(some, first)]
-        for no_longer, parts in [_taken(waiting, alive.keys())]
+        for copied in [_copied(some, first) - lost_first]
+        for no_longer, parts in [_taken(waiting, alive.keys() | copied)]
     ]
     return (*gone, *known)
 
@@ -107,6 +110,17 @@ def _alive(arrays: Iterable[Noted], first: Mapping[int, int]) -> dict[int, int]:
         if not one.is_of_copies
         for task, attempt in one.tasks
         if attempt == first[task]
+    }
+
+
+def _copied(arrays: Iterable[Noted], first: Mapping[int, int]) -> Set[int]:
+    """Return the tasks of which arrays have copies after the attempt that is no copy."""
+    return {
+        task
+        for one in arrays
+        if one.is_of_copies
+        for task, attempt in one.tasks
+        if attempt >= first.get(task, 0)
     }
 
 

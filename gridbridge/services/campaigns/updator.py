@@ -228,6 +228,7 @@ class Updator:
         self._missing.begin()
         self._restored.begin()
         looks = [*filter(None, (self._look_at(one, answers[one.cluster]) for one in arrays))]
+        by_array = {look.array: look for look in looks}
         asked = self._asked(looks, judge)
         told = self._told_ends(looks, asked)
         missing = {one.array: one.at(asked[one.array]) for one in looks if one.array in told}
@@ -235,20 +236,32 @@ class Updator:
         living = self._living(
             array for array, gone in missing.items() if judge.late(gone, ends[array])
         )
+        found: dict[Array, tuple[Attempt, ...]] = {}
+        self._disputed.clear()
+        for array, gone in missing.items():
+            self._tell_disputed(array.cluster, disputed_of(gone, ends[array]))
+            self._tell_future(array.cluster, told[array])
+            look = by_array[array]
+            known = self._known(look, living.get(array))
+            found[array] = self._counted(array, judge.ended(array, gone, ends[array], known), judge)
+        return self._settled(looks, found)
+
+    def _settled(
+        self, looks: Iterable[Look], found: Mapping[Array, tuple[Attempt, ...]]
+    ) -> tuple[tuple[Attempt, ...], tuple[Array, ...]]:
+        """Return all attempts that have ended, and the arrays that are over by that.
+
+        Of a campaign of which root's ledger knows more none has: it is taken over first, and a task
+        that would run again by its end may have done so already.
+        """
         ended: list[Attempt] = []
         over: list[Array] = []
-        self._disputed.clear()
         for look in looks:
-            found: tuple[Attempt, ...] = ()
-            if look.array in ends:
-                gone, of = missing[look.array], ends[look.array]
-                self._tell_disputed(look.array.cluster, disputed_of(gone, of))
-                self._tell_future(look.array.cluster, told[look.array])
-                known = self._known(look, living.get(look.array))
-                found = self._counted(look.array, judge.ended(look.array, gone, of, known), judge)
-            self._missing.settle(look.missing, found)
-            ended += found
-            over += [look.array] if len(found) == look.pending else []
+            is_behind = look.array.campaign in self._restored.behind
+            here = () if is_behind else found.get(look.array, ())
+            self._missing.settle(look.missing, here)
+            ended += here
+            over += [look.array] if len(here) == look.pending else []
         return tuple(ended), tuple(over)
 
     def _counted(

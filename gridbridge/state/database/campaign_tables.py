@@ -108,6 +108,7 @@ ATTEMPTS = Table(
 )
 
 
+NO_ARRAY = 0  # of a task that was cancelled before it was sent
 PLACE = ("campaign", "array", "place")  # the key of what is noted about attempts
 
 

@@ -16,6 +16,7 @@ from gridbridge.state.database.campaign_tables import (
     ARRAYS,
     ATTEMPTS,
     CAMPAIGNS,
+    NO_ARRAY,
     PARTS,
     PLACE,
     WAITING,
@@ -24,7 +25,6 @@ from gridbridge.state.database.core import Database
 from gridbridge.state.database.marks import WAYS
 from gridbridge.state.database.predictions import ENDS, RATIOS
 
-NO_ARRAY = 0
 OF_WAYS = ("job", "lacked")
 PURGED_AT_ONCE = 50_000  # tasks
 SHOWN = frozenset(each.name for each in fields(ShownTask))

@@ -8,6 +8,7 @@ from sqlalchemy import (
     Integer,
     and_,
     bindparam,
+    case,
     delete,
     exists,
     func,
@@ -23,9 +24,16 @@ from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, Outcom
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.plan import Step, Stepped, Tried
 from gridbridge.model.campaigns.steps import FIRST, number_of, step_of
-from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, WAITING, delete_places
+from gridbridge.state.database.campaign_tables import (
+    ARRAYS,
+    ATTEMPTS,
+    NO_ARRAY,
+    WAITING,
+    delete_places,
+)
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.core import Database
+from gridbridge.state.database.marks import Marks
 
 AT_A_TIME = 500  # tasks in one question
 
@@ -158,6 +166,24 @@ _STEPS = (
         ATTEMPTS.c.campaign.in_(bindparam("campaigns", expanding=True)), ATTEMPTS.c.task >= FIRST
     )
     .order_by(ATTEMPTS.c.campaign, ATTEMPTS.c.task, ATTEMPTS.c.attempt)
+)
+_FAILED_BEFORE = (
+    select(ATTEMPTS.c.task)
+    .where(
+        ATTEMPTS.c.campaign == bindparam("of_campaign"),
+        ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)),
+        ~_WAITS,
+    )
+    .group_by(ATTEMPTS.c.task)
+    .having(
+        func.sum(case((ATTEMPTS.c.outcome.in_((Outcome.PENDING, Outcome.SUCCESS)), 1), else_=0))
+        == 0
+    )
+)
+_CANCELLED_UNSENT = and_(
+    ATTEMPTS.c.campaign == bindparam("of_campaign"),
+    ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)),
+    ATTEMPTS.c.array == NO_ARRAY,
 )
 
 
@@ -313,12 +339,33 @@ class CampaignTries:
             for table, these in undone if adoption.undone else ():
                 of = table.c.campaign == campaign
                 self._database.execute(delete(table).where(of, these))
+            unwanted = self._take_up(adoption)
             for table, new in ((ARRAYS, adoption.arrays), (ATTEMPTS, adoption.attempts)):
                 if new:
                     self._database.execute(insert(table), [asdict(one) for one in new])
             self._campaigns.ended(adoption.superseded)
             self._campaigns.wait_no_longer(campaign, adoption.no_longer)
             self._campaigns.wait_again(campaign, *adoption.waiting)
+            for task in unwanted:
+                Marks(self._database).cancel(campaign, task)
+
+    def _take_up(self, adoption: Adoption) -> tuple[int, ...]:
+        """Let tasks go on that had ended without success, but have attempts that may live.
+
+        Each ends anew with them. Return those that their owner had cancelled before they were sent,
+        as far as was known then: their attempts are to be deleted.
+        """
+        live = {one.task for one in adoption.attempts if one.outcome is Outcome.PENDING}
+        tasks, unwanted = sorted(one for one in live if one < FIRST), list[int]()
+        for begin in range(0, len(tasks), AT_A_TIME):
+            of = {"of_campaign": adoption.campaign, "tasks": tasks[begin : begin + AT_A_TIME]}
+            failed = len(self._database.rows(_FAILED_BEFORE, **of))
+            if failed:
+                self._campaigns.count(adoption.campaign, -failed, -failed)
+            query = select(ATTEMPTS.c.task).where(_CANCELLED_UNSENT)
+            unwanted += (row["task"] for row in self._database.rows(query, **of))
+            self._database.execute(delete(ATTEMPTS).where(_CANCELLED_UNSENT), of)
+        return tuple(unwanted)
 
 
 def _of(event: Event, outcomes: Sequence[Outcome]) -> dict[str, object]:

@@ -188,6 +188,22 @@ def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
     assert [one.is_of_copies for one in found.arrays] == [True]
 
 
+def test_a_task_that_waits_since_it_was_copied_waits_no_more() -> None:
+    """Its first attempt ended meanwhile, unknown to whom that it had a copy: the copy decides."""
+    kept = Kept(waiting=(Waiting(first=3, last=5, attempt=2),), arrays=(), attempts=())
+    copies = Noted(number=2, cluster="gamma", tasks=((4, 2),), job_id=8, is_of_copies=True)
+
+    found = whole(kept, [Noted(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2))
+    known = Kept(waiting=kept.waiting, arrays=(array(1, ArrayState.RELEASED),), attempts=())
+    after = whole(known, [Noted(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2))
+
+    assert [(one.first, one.last) for one in after.waiting] == [(3, 3), (5, 5)]
+    assert [(one.task, one.attempt, one.outcome) for one in after.attempts] == [
+        (4, 2, Outcome.PENDING)
+    ]
+    assert after.waiting == found.waiting
+
+
 def test_a_task_that_was_lost_with_its_copy_has_both() -> None:
     """And an attempt before them is superseded."""
     kept = Kept(

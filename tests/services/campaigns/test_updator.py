@@ -18,6 +18,7 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     Noted,
     Outcome,
+    Waiting,
 )
 from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
@@ -61,6 +62,7 @@ class Site:
         self.campaigns.array_is(array, ArrayState.RELEASED, 7)
         (self.array,) = self.campaigns.open_arrays()
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
+        self.others: list[Array] = []  # arrays of the campaign at beta, of which nothing is listed
         self.ledger: list[Noted] = [Noted(number=1, cluster="beta", tasks=(), job_id=7)]
         self.trouble: GridbridgeError | None = None  # that keeps the ledger from being read
         self.updator = Updator(
@@ -101,7 +103,8 @@ class Site:
         vars(self.updator)["_told_within_s"] = lambda _: within_s
         marks = self.updator._marks.all()
         judge = Judge(self.campaigns.unfinished(), self.events, marks, 60.0)
-        found, over = self.updator._ended([self.array], {"beta": seen}, judge)
+        arrays = [self.array, *self.others]
+        found, over = self.updator._ended(arrays, {"beta": seen}, judge)
         self.campaigns.ended(found)
         return [one.place for one in found], over == (self.array,)
 
@@ -387,6 +390,22 @@ def test_no_deletion_counts_of_a_campaign_of_which_the_ledger_knows_more(
 
     assert site.look(range(2, 6), ended={1: end}) == (over, False)
     assert site.updator._restored.behind == ([] if over else [1])
+
+
+def test_no_end_counts_in_the_cycle_in_which_the_ledger_is_taken_over(site: Site) -> None:
+    """By its end a task would wait for another attempt, which the ledger has already."""
+    site.campaigns.wait_again(1, Waiting(first=7, last=8))
+    other = site.campaigns.intend(1, "beta", 2, NOON)
+    assert other
+    site.campaigns.array_is(other, ArrayState.RELEASED, 8)
+    site.others = [one for one in site.campaigns.open_arrays() if one.number == 2]
+    site.ledger += [replace(site.ledger[0], number=number) for number in (2, 3)]
+    ends = {1: JobEnd(exit_status=66), 2: DELETED}
+
+    assert site.look(range(2, 6), ended=ends) == ([], False)
+    del site.ledger[2:]
+    assert site.look(range(2, 6), ended=ends) == ([1, 1, 2], False)
+    site.others = []
 
 
 @pytest.mark.parametrize(
