@@ -203,7 +203,12 @@ def _opened(part: str, above: int, path: str) -> int:
 
 
 def _put(source: str, name: str, folder: int) -> None:
-    """Copy a file into an open folder: written beside and renamed, so that no link is followed."""
+    """Copy a file into an open folder: written beside and renamed, so that no link is followed.
+
+    One that is there as it is here is left alone.
+    """
+    if _is_there(source, name, folder):
+        return
     beside = files.random_name(files.TEMPORARY)
     options = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
@@ -212,6 +217,7 @@ def _put(source: str, name: str, folder: int) -> None:
             open(os.open(beside, options, 0o600, dir_fd=folder), "wb") as there,
         ):
             shutil.copyfileobj(here, there)
+            there.flush()  # what is written later has another time
             facts = os.fstat(here.fileno())
             os.fchmod(there.fileno(), stat.S_IMODE(facts.st_mode))
             os.utime(there.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
@@ -220,6 +226,16 @@ def _put(source: str, name: str, folder: int) -> None:
         with suppress(FileNotFoundError):
             os.unlink(beside, dir_fd=folder)
         raise
+
+
+def _is_there(source: str, name: str, folder: int) -> bool:
+    """Say whether a file was copied before, and is as it was then; by its size and time."""
+    try:
+        here, there = os.stat(source), os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    is_same = (here.st_size, here.st_mtime_ns) == (there.st_size, there.st_mtime_ns)
+    return is_same and stat.S_ISREG(there.st_mode)
 
 
 def _present(names: Iterable[str], to: str) -> int:

@@ -128,6 +128,19 @@ def test_an_output_that_is_a_folder_is_fetched_whole(beta: Place, tmp_path: Path
     assert not (to / "0/dir/a/b/up").exists()
 
 
+def test_what_is_there_is_not_carried_again(beta: Place, tmp_path: Path) -> None:
+    """As rsync leaves it alone; what has changed since is."""
+    fetch(TASKS, f"{tmp_path}/here", {"beta": beta})
+    names = ("0.1.out", "0.1.err")
+    before = [(tmp_path / "here" / name).stat().st_ino for name in names]
+    Path(beta.folder, "0.1.err").write_text("more than that\n")
+    fetch(TASKS, f"{tmp_path}/here", {"beta": beta})
+    after = [(tmp_path / "here" / name).stat().st_ino for name in names]
+
+    assert [one == other for one, other in zip(before, after, strict=True)] == [True, False]
+    assert (tmp_path / "here/0.1.err").read_text() == "more than that\n"
+
+
 def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(beta: Place, tmp_path: Path) -> None:
     """As rsync goes on from a cluster by ssh; the first is told, and how many more there are."""
     to = tmp_path / "here"
