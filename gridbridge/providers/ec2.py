@@ -9,7 +9,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ParseError, ProviderFailed
 from gridbridge.model.elastic.machines import (
@@ -21,6 +22,9 @@ from gridbridge.model.elastic.machines import (
 from gridbridge.model.elastic.sections import Pool, ProviderSection
 from gridbridge.providers import console, credentials, program, reading
 from gridbridge.shell.clock import Clock
+
+if TYPE_CHECKING:
+    from botocore.loaders import Loader
 
 MISSING = "boto3 is not installed; pip install 'gridbridge[ec2]' in gridbridge's environment"
 PAGE = 500  # machines of one answer
@@ -200,10 +204,19 @@ class Ec2Provider:
         return str(answer.get("Output", ""))
 
 
+@cache
+def _descriptions(path: str | None) -> "Loader":
+    """Return botocore's descriptions of services: 7 MB of JSON, read once for all providers."""
+    from botocore.loaders import create_loader
+
+    return create_loader(path)
+
+
 def made(section: ProviderSection, pool: Pool, cluster: str) -> Ec2Provider:
     """Return the provider of a pool; each of its calls has the section's limit, and is one try."""
     try:
         import boto3
+        import botocore.session
         from botocore.config import Config
     except ImportError as error:
         raise ProviderFailed(MISSING) from error
@@ -214,7 +227,11 @@ def made(section: ProviderSection, pool: Pool, cluster: str) -> Ec2Provider:
         retries={"total_max_attempts": 1},
     )
     try:
-        session = boto3.session.Session(region_name=section.region, **secrets)
+        core = botocore.session.get_session()
+        core.register_component("data_loader", _descriptions(core.get_config_variable("data_path")))
+        session = boto3.session.Session(
+            region_name=section.region, botocore_session=core, **secrets
+        )
         client = session.client("ec2", endpoint_url=section.endpoint or None, config=config)
     except TypeError as error:
         names = "aws_access_key_id, aws_secret_access_key and aws_session_token"
