@@ -15,6 +15,8 @@ from gridbridge.model.elastic.standby import STANDBY_AUTO
 from gridbridge.services.elastic.memory import Memory
 from tests.services.elastic.world import Trouble, World
 
+SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 150))]
+KILLS = [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 8))]
 HOUR = timedelta(hours=1)
 OFF, ON = NodeState.STANDBY.value, NodeState.READY.value
 
@@ -231,7 +233,7 @@ def test_another_task_that_slips_in_has_its_host_opened_again(world: World) -> N
     assert world.nodes()["alpha-n4"] == ON
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", KILLS)
 def test_moving_is_gone_on_with_after_kills(tmp_path: Path, seed: int) -> None:
     """No task is lost, and no host stays closed for nothing."""
     world = World(tmp_path, Trouble(random=Random(seed), kills=0.08), own=4, max_nodes=9)
@@ -548,9 +550,6 @@ def test_who_switches_a_host_on_has_it_work(world: World) -> None:
 
     assert world.nodes()[chosen] == ON
     assert world.cell.hosts[chosen].is_open
-
-
-SEEDS = [*range(12), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(12, 150))]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
