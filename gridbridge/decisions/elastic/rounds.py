@@ -5,12 +5,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from gridbridge.decisions.elastic import life, listed, switched
 from gridbridge.decisions.elastic.demand.standing import instances_of, is_busy
 from gridbridge.decisions.elastic.life import Patience
 from gridbridge.model.elastic.cell import Instance
-from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host, short_name
+from gridbridge.model.elastic.nodes import Node, NodeState, short_name
 from gridbridge.model.elastic.owned import (
     Act,
     Cause,
@@ -79,13 +80,14 @@ def dues(
     first = life.due(replace(world, kept=tuple(wished)), patience)
     told = {one.before: one for one in first if one.before}
     remove, decided = frozenset(plan.remove), dict[Owned, Due]()
+    resting = _Resting.of(rest) if rest else None
     for node in wished:
         is_under_way = node in told and bool(told[node].act or told[node].is_over)
         is_free = node.state is NodeState.READY and not is_under_way
         is_given_back = node.name in remove and not (node.is_kept or world.is_unready)
         if is_given_back and is_free and node.pool in world.machines:
             decided[node] = _drained(node, world, Cause.NOT_NEEDED)
-        elif not is_under_way and (one := _squeezed(node, world, rest)):
+        elif not is_under_way and (one := _squeezed(node, world, resting)):
             decided[node] = one
         elif node not in told and node != wished[node]:
             decided[node] = Due(node=node, before=node)
@@ -95,23 +97,34 @@ def dues(
     return tuple(due)
 
 
-def _squeezed(node: Owned, world: World, rest: Rest | None) -> Due | None:
+class _Resting(NamedTuple):
+    """What a squeeze does, by the short names of hosts."""
+
+    off: frozenset[str]
+    on: frozenset[str]
+    moved: frozenset[str]  # those whose tasks are to run elsewhere
+
+    @classmethod
+    def of(cls, rest: Rest) -> "_Resting":
+        sources = (one.source for one in rest.moved)
+        named = (frozenset(map(short_name, some)) for some in (rest.off, rest.on, sources))
+        return cls(*named)
+
+
+def _squeezed(node: Owned, world: World, resting: _Resting | None) -> Due | None:
     """Return what a squeeze has a host of the site's own do."""
-    if rest is None or node.pool not in world.switched or node.pool not in world.machines:
+    if resting is None or node.pool not in world.switched or node.pool not in world.machines:
         return None
-    if node.state is NodeState.READY and _is_among(node.name, rest.off) and not node.is_kept:
+    name = short_name(node.name)
+    if node.state is NodeState.READY and name in resting.off and not node.is_kept:
         host = world.host_of(node.name)
-        is_moved = _is_among(node.name, (one.source for one in rest.moved))
+        is_moved = name in resting.moved
         is_busy = host is not None and host.is_busy
         due = switched.rests(node, world.now, is_busy=is_busy, is_moved=is_moved)
         return switched.tagged(due, world.tags)
-    if node.state is NodeState.STANDBY and _is_among(node.name, rest.on):
+    if node.state is NodeState.STANDBY and name in resting.on:
         return switched.woken(node, world.now)
     return None
-
-
-def _is_among(name: str, hosts: Iterable[str]) -> bool:
-    return any(is_same_host(name, one) for one in hosts)
 
 
 def wished_for(node: Owned, world: World, asked: Asked) -> Owned:

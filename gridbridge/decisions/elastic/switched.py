@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
-from gridbridge.decisions.elastic.squeeze.resting import tags_of
 from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.machines import Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, HostSeen, Owned, World, reports
-from gridbridge.model.elastic.standby import STANDBY, STANDBY_AUTO, RestFacts
+from gridbridge.model.elastic.standby import STANDBY, STANDBY_AUTO, tags_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +114,7 @@ def adopted(
     if machine.state is MachineState.STOPPED:
         return None if reports(host) else replace(node, state=NodeState.STANDBY)
     if machine.state is MachineState.RUNNING and reports(host):
-        is_ours = STANDBY_AUTO in tags_of(machine.name, RestFacts(tags=tags))
+        is_ours = STANDBY_AUTO in tags_of(machine.name, tags)
         state = NodeState.JOINING if is_ours else NodeState.READY
         return replace(node, state=state, up_since=now)
     return None
@@ -152,7 +151,7 @@ def tagged(due_: Due, tags: Mapping[str, tuple[str, ...]]) -> Due:
     One that has a standby tag keeps that alone. One that an administrator drained gets none, so
     that nobody wakes it.
     """
-    known = tags_of(due_.node.name, RestFacts(tags=tags))
+    known = tags_of(due_.node.name, tags)
     is_marked = any(one.startswith(STANDBY) for one in known)
     if due_.act is not Act.REST or is_marked or due_.node.cause is Cause.DRAINED:
         return due_

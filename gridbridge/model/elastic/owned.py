@@ -146,7 +146,7 @@ class World:
     providers: Mapping[str, str] = field(default_factory=dict)  # their names, by pool
     switched: frozenset[str] = frozenset()  # of hosts that are switched on and off, never made
     released: frozenset[str] = frozenset()  # of such hosts as are not squeezed any more
-    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by host, as the cell has it
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the cell's, by short name
     unlisted: Mapping[str, datetime] = field(default_factory=dict)  # nodes, since when they are
     silent: Mapping[str, datetime] = field(default_factory=dict)  # daemons of nodes, since when
     last_round: datetime | None = None  # before this one; None: there was none

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from gridbridge.model.elastic.cell import Shape
+from gridbridge.model.elastic.nodes import short_name
 
 STANDBY = "htools:standby:"  # the beginning of what marks a host that may be switched on
 STANDBY_AUTO = "htools:standby:auto"  # what a squeeze itself writes, and alone removes
@@ -14,8 +15,18 @@ STANDBY_AUTO = "htools:standby:auto"  # what a squeeze itself writes, and alone 
 class RestFacts:
     """What the cell keeps of each host, and which tasks could run elsewhere again."""
 
-    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by short name
     movable: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)  # what they ask for
+
+
+def tags_by_host(told: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    """Return the tags that a cell has of its hosts by their short names, as `tags_of` wants."""
+    return {short_name(name): some for name, some in told.items()}
+
+
+def tags_of(host: str, tags: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return a host's tags, with or without its domain."""
+    return tags.get(short_name(host), ())
 
 
 class RestCause(Enum):

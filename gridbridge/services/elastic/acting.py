@@ -30,7 +30,7 @@ from gridbridge.model.elastic.plan import Plan, Situation, Watched
 from gridbridge.model.elastic.sections import (
     Restriction,
 )
-from gridbridge.model.elastic.standby import Rest, RestFacts
+from gridbridge.model.elastic.standby import Rest, RestFacts, tags_by_host
 from gridbridge.providers.protocol import Listing
 from gridbridge.services.elastic import deciding, journalled, remembering, resting, telling
 from gridbridge.services.elastic.balanced import BalancedSite, RoundPlan, Seen
@@ -140,7 +140,7 @@ class Balancer:
             providers={name: one.provider for name, one in self._site.pools.items()},
             switched=self._site.switched,
             released=self._site.released,
-            tags=self._tags() if self._site.switched else {},
+            tags=tags_by_host(self._tags()) if self._site.switched else {},
             last_round=by_now(self._memory.last_round(), cell.now),
         )
         world = replace(world, kept=(*world.kept, *listed.own_hosts(world)))

@@ -13,7 +13,7 @@ from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.owned import World
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.sections import Restriction
-from gridbridge.model.elastic.standby import STANDBY, Deed, RestFacts
+from gridbridge.model.elastic.standby import STANDBY, Deed, RestFacts, tags_by_host
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.providers import registry
@@ -64,7 +64,7 @@ def plan(
         seen = looking.look_at(folder, policy.balance.queue)
     else:
         seen = _with_own(looking.look(policy, now), policy)
-    tags = {} if folder else tagging.tags(policy)
+    tags = {} if folder else tags_by_host(tagging.tags(policy))
     standby = resting.standby_of(
         seen, {one.name for one in seen.nodes}, policy.demand.retry_s, tags
     )

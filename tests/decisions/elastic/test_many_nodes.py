@@ -1,25 +1,31 @@
 """A round of many nodes takes no longer for each of them."""
 
 import time
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from gridbridge.decisions.elastic import listed, rounds
 from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.decisions.elastic.life import Patience
-from gridbridge.decisions.elastic.squeeze.resting import rest
+from gridbridge.decisions.elastic.squeeze.deeds import deeds
+from gridbridge.decisions.elastic.squeeze.resting import rest, standby
 from gridbridge.decisions.elastic.starcluster import decide as by_starcluster
 from gridbridge.model.elastic.machines import OWNER_TAG, POOL_TAG, Machine, MachineState
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, HostSeen, Owned, World
-from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.plan import Plan, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Demand, Pool, Squeeze
+from gridbridge.model.elastic.standby import Rest, RestCause, RestFacts
 from tests.decisions.elastic.cells import NOON, ago, instance, situation
+from tests.measured import FIGURES
 
 MANY, MOST_S = 3000, 1.5  # of CPU: where each node looks at all others it is a minute
 RULES, POOLS = Balance(max_nodes=9999), {"usual": Pool(slots=4)}
 NAMES = tuple(f"n{number}" for number in range(MANY))
+RACK, ON, OFF = "rack", NAMES[::2], NAMES[1::2]
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +84,40 @@ def test_each_node_is_decided_about_by_itself(world: World, seen: Situation) -> 
 
         assert found >= MANY - 1, name
         assert took_s < MOST_S, name
+
+
+def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
+    """Those that begin to rest, those that are woken, and all of them when nobody knows any."""
+    own, tags = {OWNER_TAG: "alpha", POOL_TAG: RACK}, dict.fromkeys(OFF, ("htools:standby:auto",))
+    states = {one: NodeState.STANDBY if one in tags else NodeState.READY for one in NAMES}
+    power = {NodeState.STANDBY: MachineState.STOPPED, NodeState.READY: MachineState.RUNNING}
+    kept = tuple(
+        Owned(name=name, pool=RACK, state=state, since=ago(9), machine=name)
+        for name, state in states.items()
+    )
+    world = World(
+        now=NOON,
+        cluster="alpha",
+        kept=kept,
+        machines={
+            RACK: tuple(
+                Machine(id=name, name=name, state=power[state], tags=own)
+                for name, state in states.items()
+            )
+        },
+        hosts={one: HostSeen(is_busy=False, is_silent=one in tags) for one in NAMES},
+        switched=frozenset((RACK,)),
+        tags=tags,
+    )
+    found, facts = Rest(cause=RestCause.PLENTY, off=ON, on=OFF), RestFacts(tags=tags)
+    patience = Patience(boot_s=300, join_s=300, silent_s=300)
+    nothing = Plan(verdict=Verdict.NO_NEED, figures=FIGURES)
+    begun = time.process_time()
+    due = rounds.dues(world, nothing, RULES, patience, rest=found)
+    told = deeds(found, facts)
+    asleep = standby((one.node for one in kept), facts)
+    taken = listed.own_hosts(replace(world, kept=()))
+
+    assert time.process_time() - begun < MOST_S
+    assert {Act.REST: len(ON), Act.WAKE: len(OFF)} == Counter(one.act for one in due)
+    assert (3 * MANY, len(OFF), MANY) == (len(told), len(asleep), len(taken))

@@ -1,6 +1,5 @@
 """What is done to hosts that are to rest or to work again, and how it is said."""
 
-from gridbridge.decisions.elastic.squeeze.resting import tags_of
 from gridbridge.model.elastic.standby import (
     STANDBY,
     STANDBY_AUTO,
@@ -9,6 +8,7 @@ from gridbridge.model.elastic.standby import (
     Rest,
     RestCause,
     RestFacts,
+    tags_of,
 )
 from gridbridge.model.report import count
 
@@ -18,16 +18,16 @@ def deeds(found: Rest, facts: RestFacts | None = None) -> tuple[Deed, ...]:
 
     A host that rests is tagged unless it has a standby tag; of one that is woken only `:auto` goes.
     """
-    known = facts or RestFacts()
+    tags = (facts or RestFacts()).tags
     done = list[Deed]()
     for host in found.off:
         done.append(Deed(host=host, doing=Doing.DRAIN))
-        if not any(tag.startswith(STANDBY) for tag in tags_of(host, known)):
+        if not any(tag.startswith(STANDBY) for tag in tags_of(host, tags)):
             done.append(Deed(host=host, doing=Doing.TAG, tag=STANDBY_AUTO))
         done.append(Deed(host=host, doing=Doing.STOP))
     for host in found.on:
         done += [Deed(host=host, doing=Doing.START), Deed(host=host, doing=Doing.OPEN)]
-        if STANDBY_AUTO in tags_of(host, known):
+        if STANDBY_AUTO in tags_of(host, tags):
             done.append(Deed(host=host, doing=Doing.UNTAG, tag=STANDBY_AUTO))
     return tuple(done)
 

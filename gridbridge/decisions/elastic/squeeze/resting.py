@@ -29,6 +29,7 @@ from gridbridge.model.elastic.standby import (
     Rest,
     RestCause,
     RestFacts,
+    tags_of,
 )
 
 BARRED = (Verdict.NO_MAXIMUM, Verdict.UNREADY)
@@ -160,14 +161,9 @@ def standby(nodes: Iterable[Node], facts: RestFacts) -> tuple[Node, ...]:
         for at, node in enumerate(nodes)
         if node.state is NodeState.STANDBY
         and not node.is_drained
-        and (order := _order(tags_of(node.name, facts)))
+        and (order := _order(tags_of(node.name, facts.tags)))
     ]
     return tuple(node for _, _, node in sorted(asleep, key=lambda one: one[:2]))
-
-
-def tags_of(host: str, facts: RestFacts) -> tuple[str, ...]:
-    """Return a host's tags, with or without its domain."""
-    return next((some for name, some in facts.tags.items() if is_same_host(name, host)), ())
 
 
 def _order(tags: tuple[str, ...]) -> tuple[bool, float, str] | None:
