@@ -30,7 +30,9 @@ class CommandProvider:
         except ParseError as error:
             raise ProviderFailed(f"{self._said('create')}: {error}") from error
         if made.name != name or not tags.items() <= made.tags.items():
-            raise ProviderFailed(f"{self._said('create')}: not the node that was asked for")
+            told = f"it tells of {made.name}, {made.id}, which is not as it was asked for"
+            mend = f"`{self.program} destroy` ends a node that nobody uses"
+            raise ProviderFailed(f"{self._said('create')}: {told}; {mend}")
         return made
 
     def destroy(self, machine: Machine) -> None:

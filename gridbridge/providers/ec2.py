@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 MISSING = "boto3 is not installed; pip install 'gridbridge[ec2]' in gridbridge's environment"
 PAGE = 500  # machines of one answer
 CONSOLES = 20  # that are read in one listing
+TELLS = timedelta(hours=2)  # so long after its start a machine's console may come to tell its key
 GENERATIONS = 50  # machines of one name and with the same tags that ended within a token's life
 STATES = {
     "pending": MachineState.PENDING,
@@ -85,6 +87,7 @@ class Ec2Provider:
     is_spot: bool = False
     host_key: str = ""
     pause: Callable[[float], None] = field(default_factory=lambda: Clock().sleep)
+    now: Callable[[], datetime] = field(default_factory=lambda: Clock().now)
 
     def create(self, name: str, tags: Mapping[str, str]) -> Machine:
         """Have a machine made; the same one when the same call is repeated while it lives."""
@@ -174,8 +177,10 @@ class Ec2Provider:
         yield from (replace(one, host_key=keys.get(one.id, one.host_key)) for one in found)
 
     def _is_keyless(self, one: Machine) -> bool:
+        """Say whether a machine's key is not known, and its console may tell it still."""
         is_up = one.state is MachineState.RUNNING
-        return is_up and not one.host_key and one.belongs_to(self.cluster)
+        is_young = one.created is None or self.now() - one.created < TELLS
+        return is_up and is_young and not one.host_key and one.belongs_to(self.cluster)
 
     def _learn(self, id_: str) -> str:
         """Read a host key from a machine's console, and keep it in a tag; empty: not there yet.

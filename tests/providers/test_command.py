@@ -92,6 +92,13 @@ def test_what_is_wanted_is_said_on_standard_input(by: Make, tmp_path: Path) -> N
     assert {"create": wish, "destroy": {"id": "lab-1"}} == asked
 
 
+@pytest.mark.parametrize("odd", [{"tags": {}}, {"name": "alpha-n8"}])
+def test_a_node_that_was_made_otherwise_is_told_by_its_id(by: Make, odd: dict[str, object]) -> None:
+    """Nobody else knows of it: it may be paid for."""
+    with pytest.raises(ProviderFailed, match=r"lab-1.*`.* destroy`"):
+        by(saying({**NODE, **odd})).create("alpha-n7", TAGS)
+
+
 WRONG = {
     "nothing": "",
     "half a document": json.dumps([NODE, NODE])[:-40],

@@ -5,6 +5,7 @@
 import base64
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,15 @@ def test_a_host_key_is_learnt_once_from_the_console(ec2: Ec2, gate: Gate) -> Non
     assert {made.id: "", other.id: ""} == before
     assert {made.id: ED25519, other.id: ""} == learnt == kept
     assert 2 == gate.seen["GetConsoleOutput"]
+
+
+def test_a_console_that_never_told_a_key_is_read_no_more(ec2: Ec2, gate: Gate) -> None:
+    """Else each round reads twenty of them one after the other, where images print no key."""
+    ec2().create("alpha-n7", TAGS)
+    later = replace(ec2(), now=lambda: datetime.now(UTC) + timedelta(hours=3))
+
+    assert [""] == [one.host_key for one in later.machines()]
+    assert 0 == gate.seen["GetConsoleOutput"]
 
 
 def test_a_console_that_is_shown_later_keeps_no_list_from_being_read(ec2: Ec2, gate: Gate) -> None:

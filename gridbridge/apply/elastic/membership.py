@@ -63,9 +63,9 @@ class GridEngineMembership:
         usual = tuple(one.queue for one in there if not one.is_best_effort)
         for queue in node.queues or usual:
             hosts.set_slots(self.cell, node.name, queue, node.slots)
-            if node.is_filled_last:
-                with self.turn:
-                    hosts.queue_up(self.cell, node.name, queue)
+        if node.is_filled_last:
+            with self.turn:
+                hosts.queue_up(self.cell, node.name, node.queues or usual)
         return self.open(node.name, node.closed)
 
     def close(self, host: str) -> None:

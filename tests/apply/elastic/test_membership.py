@@ -42,9 +42,9 @@ class Hosts:
         """Note it."""
         self.done.append(f"{queue}@{host} {slots}")
 
-    def queue_up(self, _: object, host: str, queue: str) -> None:
+    def queue_up(self, _: object, host: str, queues: tuple[str, ...]) -> None:
         """Note it."""
-        self.done.append(f"{queue}@{host} after the others")
+        self.done.append(f"{' '.join(queues)} @{host} after the others")
 
     def open_up(self, _: object, host: str, closed: frozenset[str]) -> tuple[str, ...]:
         """Note it."""
@@ -87,14 +87,17 @@ def test_a_new_host_gets_its_slots_in_each_queue(
     assert hosts.done == expected
 
 
-def test_a_host_that_is_filled_last_has_its_place_before_it_is_opened(
+def test_a_host_that_is_filled_last_has_its_places_before_it_is_opened(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    hosts = Hosts(Instance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    """All of them are found in one look at the queues of the cell."""
+    names = ("all.q", "long.q")
+    hosts = Hosts(*(Instance(queue=one, slots=2, is_used=False, is_disabled=True) for one in names))
     node = Joining(name="n1", address="10.0.0.9", slots=4, is_filled_last=True)
     site(hosts, monkeypatch).join(node)
 
-    assert hosts.done == ["all.q@n1 4", "all.q@n1 after the others", "open n1"]
+    expected = ["all.q@n1 4", "long.q@n1 4", "all.q long.q @n1 after the others", "open n1"]
+    assert hosts.done == expected
 
 
 def test_hosts_that_join_side_by_side_get_their_places_one_after_the_other(
@@ -104,10 +107,10 @@ def test_hosts_that_join_side_by_side_get_their_places_one_after_the_other(
     hosts = Hosts(Instance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     meet = Barrier(2)
 
-    def queue_up(_: object, host: str, queue: str) -> None:
+    def queue_up(_: object, host: str, queues: tuple[str, ...]) -> None:
         with suppress(BrokenBarrierError):
             meet.wait(0.2)
-            hosts.done.append(f"{queue}@{host} with another")
+            hosts.done.append(f"{queues}@{host} with another")
 
     monkeypatch.setattr(hosts, "queue_up", queue_up)
     monkeypatch.setattr(hosts, "admitted", lambda *_: ("n1", "n2"))

@@ -145,19 +145,21 @@ def set_slots(cell: Cell, host: str, queue: str, slots: int) -> None:
         _do(cell, "-rattr", "queue", "slots", str(slots), f"{queue}@{host}")
 
 
-def queue_up(cell: Cell, host: str, queue: str) -> None:
-    """Have a host get jobs of a queue only when the hosts before it are full.
+def queue_up(cell: Cell, host: str, queues: Iterable[str]) -> None:
+    """Have a host get jobs of its queues only when the hosts before it are full.
 
     That is so where the scheduler sorts by seq_no (queue_sort_method, sched_conf(5)). A host that
     has a number keeps it.
     """
     numbers = {one["qname"]: varying(one.get("seq_no", "0")) for one in queue_settings(cell)}
-    own = numbers.pop(queue)
-    if host in (where for where, _ in own.others):
-        return
-    number = next_number(own, (int(one.usual) for one in numbers.values()))
-    if number is not None:
-        _do(cell, "-rattr", "queue", "seq_no", str(number), f"{queue}@{host}")
+    for queue in queues:
+        own = numbers[queue]
+        if host in (where for where, _ in own.others):
+            continue
+        others = (int(one.usual) for name, one in numbers.items() if name != queue)
+        number = next_number(own, others)
+        if number is not None:
+            _do(cell, "-rattr", "queue", "seq_no", str(number), f"{queue}@{host}")
 
 
 def next_number(own: Varying, others: Iterable[int]) -> int | None:
