@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 PER_TRANSFER = 100  # records kept of each owner: anybody may give any number of jobs its account
+SKEW_S = 60  # a start is told by its host's clock: it may be so much before the submission
 RESCHEDULED = frozenset({24, 25})  # migrating, rescheduling: the job runs again
 
 

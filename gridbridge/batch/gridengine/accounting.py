@@ -11,7 +11,7 @@ from datetime import UTC, datetime, tzinfo
 from signal import SIGKILL
 
 from gridbridge.errors import ParseError
-from gridbridge.model.accounting import RESCHEDULED, AccountingRecord, RemoteRecord
+from gridbridge.model.accounting import RESCHEDULED, SKEW_S, AccountingRecord, RemoteRecord
 from gridbridge.model.campaigns.names import PREFIX
 from gridbridge.model.elastic.seeing import Ended
 from gridbridge.model.ids import NO_TASK
@@ -147,12 +147,13 @@ def read_ends(data: bytes) -> Iterator[tuple[Ended, str, str]]:
             continue
         with suppress(ValueError):
             submitted, started, ended, failed = map(int, fields[_TIMES])
-            if 0 < submitted <= started <= ended < _LATEST_S and failed not in RESCHEDULED:
+            is_told = 0 < submitted <= started + SKEW_S and started <= ended < _LATEST_S
+            if is_told and failed not in RESCHEDULED:
                 times = Ended(
                     minute=ended // 60,
                     tasks=1,
                     run_s=float(ended - started),
-                    wait_s=float(started - submitted),
+                    wait_s=float(max(0, started - submitted)),
                 )
                 yield times, _text(fields, "owner"), _text(fields, "jobname")
 

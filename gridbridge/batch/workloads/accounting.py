@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from gridbridge.model.accounting import RESCHEDULED
+from gridbridge.model.accounting import RESCHEDULED, SKEW_S
 from gridbridge.model.elastic.replayed import LeftOut, Ran
 
 FIELDS = 45  # at least: the category may itself hold colons
@@ -39,13 +39,14 @@ def _read(line: bytes) -> Ran | LeftOut | None:
     submitted_s, started_s, ended_s = (_seconds(one) for one in (submitted, started, ended))
     if started_s <= 0 < submitted_s:
         return LeftOut.NEVER_STARTED
-    if slots < 1 or not 0 < submitted_s <= started_s <= ended_s < LATEST_S:
+    is_told = 0 < submitted_s <= started_s + SKEW_S and started_s <= ended_s < LATEST_S
+    if slots < 1 or not is_told:
         return None
     return Ran(
         submitted_s=submitted_s,
         run_s=ended_s - started_s,
         slots=slots,
-        waited_s=started_s - submitted_s,
+        waited_s=max(0.0, started_s - submitted_s),
         owner=fields[OWNER].decode("utf-8", "replace"),
         name=fields[NAME].decode("utf-8", "replace"),
     )

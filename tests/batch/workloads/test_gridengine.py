@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.batch.gridengine.accounting import read_ends
 from gridbridge.batch.workloads.accounting import read
 from gridbridge.model.elastic.replayed import LeftOut, Ran
 
@@ -42,6 +43,17 @@ def test_times_in_milliseconds_are_seen_as_such() -> None:
 
     assert isinstance(found, Ran)
     assert (found.submitted_s, found.waited_s, found.run_s) == (1795212511.5, 1.0, 1.5)
+
+
+def test_a_host_whose_clock_is_seconds_behind_has_tasks_that_did_not_wait() -> None:
+    """Its clock tells the start, the master's the submission: so the balancer learns, too."""
+    line = record(started="998")
+    ((_, found),) = read([line])
+    ((end, _, _),) = read_ends(line)
+
+    assert isinstance(found, Ran)
+    assert (found.submitted_s, found.waited_s, found.run_s) == (1000, 0, 662)
+    assert (end.tasks, end.wait_s, end.run_s) == (1, 0, 662)
 
 
 @pytest.mark.parametrize(
