@@ -331,8 +331,8 @@ def _done(wanted: Wanted, over: Rounded, dues: Iterable[Due], took_s: float) -> 
 
 
 def _cost_hour(pools: Mapping[str, Pool], seen: Seen) -> float:
-    """Return what the nodes that are there cost in an hour, at this hour's prices."""
-    there = (one.pool for one in seen.world.kept if one.machine and one.state.is_there)
+    """Return what nodes cost in an hour, at this hour's prices: failed ones too, as for budgets."""
+    there = (one.pool for one in seen.world.kept if one.machine and one.node.counts)
     return hourly(there, pools, seen.situation.local_now)
 
 

@@ -225,6 +225,26 @@ def test_what_is_published_counts_nodes_and_not_requests(
     assert 0.5 == found.cost_hour
 
 
+def test_a_failed_node_has_its_price_for_as_long_as_its_machine_is_there(
+    wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The budgets count it, and somebody pays for it."""
+    monkeypatch.setattr(program, "BALANCE_PUBLISHED", str(tmp_path / "published"))
+    monkeypatch.setattr(program, "BALANCE_ENDS", str(tmp_path / "ends.json"))
+    (tmp_path / "list").write_text(json.dumps([MACHINE]))
+    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
+    failed = Owned(name="alpha-n1", pool="usual", state=NodeState.FAILED, since=NOON, machine="m-1")
+    memory.nodes.replace([failed])
+    round_ = Reported(replace(wanted, is_acting=True), Clock(), memory)
+
+    once(round_, str)
+    round_.report()
+
+    found = balance_shown.read(str(tmp_path / "published"))
+    assert found is not None
+    assert 0.5 == found.cost_hour
+
+
 def test_the_master_s_machine_is_not_to_be_ended_where_no_tag_names_it(
     wanted: Wanted, tmp_path: Path
 ) -> None:
