@@ -49,6 +49,9 @@ def adopt(
     Of a task's attempts that were lost the last one is waited for, and the copies after it; nobody
     saw how others ended. A task that waits though a copy of it was sent does so by the end of the
     attempt that was copied, which decides nothing: the copy does.
+
+    An array whose id the ledger does not have was never released. Where some of its tasks were sent
+    by others since, it can't be sent as the ledger has it: what is left of it waits for another.
     """
     ledger = {one.number: one for one in noted}
     undone = [one for one in kept.arrays if _differs(one, kept, ledger)]
@@ -66,11 +69,12 @@ def adopt(
     known = [
         Adoption(
             campaign=campaign,
-            arrays=tuple(_array(campaign, one, at) for one in some),
+            arrays=tuple(_array(campaign, one, at, first) for one in some),
             attempts=tuple(each for one in some for each in _attempts(campaign, one, first)),
             superseded=tuple(_superseded(before, alive)),
             no_longer=no_longer,
             waiting=parts,
+            again=tuple(_again(some, first)),
         )
         for some in _in_groups(lost, most)
         for alive in [_alive(some, first)]
@@ -113,12 +117,31 @@ def _alive(arrays: Iterable[Noted], first: Mapping[int, int]) -> dict[int, int]:
     }
 
 
+def _is_given_up(one: Noted, first: Mapping[int, int]) -> bool:
+    """Say whether an array is of no use any more: of what was never released some was sent since.
+
+    So is one of which all was.
+    """
+    old = [attempt < first.get(task, 0) for task, attempt in one.tasks]
+    return all(old) or (not one.job_id and any(old))
+
+
+def _again(arrays: Iterable[Noted], first: Mapping[int, int]) -> Iterator[Waiting]:
+    """Yield the tasks that go on after arrays which are given up."""
+    for one in arrays:
+        if one.is_of_copies or not _is_given_up(one, first):
+            continue
+        for task, attempt in one.tasks:
+            if attempt == first[task] and not is_step(task):
+                yield Waiting(first=task, last=task, attempt=attempt + 1)
+
+
 def _copied(arrays: Iterable[Noted], first: Mapping[int, int]) -> Set[int]:
     """Return the tasks of which arrays have copies after the attempt that is no copy."""
     return {
         task
         for one in arrays
-        if one.is_of_copies
+        if one.is_of_copies and not _is_given_up(one, first)
         for task, attempt in one.tasks
         if attempt >= first.get(task, 0)
     }
@@ -205,22 +228,27 @@ def _differs(array: Array, kept: Kept, ledger: "dict[int, Noted]") -> bool:
     return not there or (array.cluster, ours) != (there.cluster, there.tasks)
 
 
-def _array(campaign: int, noted: Noted, at: datetime) -> Array:
+def _array(campaign: int, noted: Noted, at: datetime, first: Mapping[int, int]) -> Array:
+    """Return an array as it is from then on; one that is given up is looked for, and deleted."""
+    is_given_up = _is_given_up(noted, first)
+    sent = ArrayState.SUBMITTED if noted.job_id else ArrayState.INTENDED
     return Array(
         campaign=campaign,
         number=noted.number,
         cluster=noted.cluster,
-        state=ArrayState.SUBMITTED if noted.job_id else ArrayState.INTENDED,
+        state=ArrayState.RELEASED if is_given_up else sent,
         size=len(noted.tasks),
         job_id=noted.job_id,
         intended_at=at,
+        is_repeated=is_given_up,
         copies_beyond_s=0 if noted.is_of_copies else None,
     )
 
 
 def _attempts(campaign: int, noted: Noted, first: "dict[int, int]") -> Iterable[Attempt]:
+    is_given_up = _is_given_up(noted, first)
     for place, (task, attempt) in enumerate(noted.tasks, start=1):
-        is_alive = attempt >= first.get(task, 0)
+        is_alive = attempt >= first.get(task, 0) and not is_given_up
         yield Attempt(
             campaign=campaign,
             task=task,

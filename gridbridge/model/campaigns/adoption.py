@@ -28,3 +28,4 @@ class Adoption:
     superseded: tuple[Attempt, ...] = ()  # attempts that later ones followed
     no_longer: tuple[Waiting, ...] = ()  # waited
     waiting: tuple[Waiting, ...] = ()  # waits in the place of that
+    again: tuple[Waiting, ...] = ()  # waits besides: tasks of an array that never ran

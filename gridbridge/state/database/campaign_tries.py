@@ -345,7 +345,7 @@ class CampaignTries:
                     self._database.execute(insert(table), [asdict(one) for one in new])
             self._campaigns.ended(adoption.superseded)
             self._campaigns.wait_no_longer(campaign, adoption.no_longer)
-            self._campaigns.wait_again(campaign, *adoption.waiting)
+            self._campaigns.wait_again(campaign, *adoption.waiting, *adoption.again)
             for task in unwanted:
                 Marks(self._database).cancel(campaign, task)
 
@@ -356,6 +356,7 @@ class CampaignTries:
         as far as was known then: their attempts are to be deleted.
         """
         live = {one.task for one in adoption.attempts if one.outcome is Outcome.PENDING}
+        live |= {one.first for one in adoption.again}
         tasks, unwanted = sorted(one for one in live if one < FIRST), list[int]()
         for begin in range(0, len(tasks), AT_A_TIME):
             of = {"of_campaign": adoption.campaign, "tasks": tasks[begin : begin + AT_A_TIME]}

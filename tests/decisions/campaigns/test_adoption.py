@@ -16,6 +16,7 @@ from gridbridge.model.campaigns.campaign import (
     Outcome,
     Waiting,
 )
+from gridbridge.model.campaigns.numbers import Attempts
 from gridbridge.model.campaigns.plan import Tried
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -186,6 +187,38 @@ def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
         (1, 2, Outcome.PENDING)
     ]
     assert [one.is_of_copies for one in found.arrays] == [True]
+
+
+@pytest.mark.parametrize(
+    ("job_id", "tasks", "left", "again"),
+    [
+        (0, ((4, 1), (5, 1)), {}, [(5, 2)]),
+        (0, ((4, 1),), {}, []),
+        (9, ((4, 1),), {}, []),
+        (9, ((4, 1), (5, 1)), {(5, 1): Outcome.PENDING}, []),
+        (0, ((5, 1), (6, 1)), {(5, 1): Outcome.PENDING, (6, 1): Outcome.PENDING}, []),
+    ],
+    ids=["some", "all", "all, submitted", "some, submitted", "none"],
+)
+def test_of_an_array_that_never_ran_what_others_did_not_get_waits_again(
+    job_id: int,
+    tasks: Attempts,
+    left: dict[tuple[int, int], Outcome],
+    again: list[tuple[int, int]],
+) -> None:
+    """Its cluster refused it, say: as it stands in the ledger nobody may send it any more."""
+    never = Noted(number=1, cluster="beta", tasks=tasks, job_id=job_id)
+    since = Noted(number=2, cluster="gamma", tasks=((4, 2),), job_id=8)
+    kept = Kept(waiting=(Waiting(first=0, last=9),), arrays=(), attempts=())
+
+    (found,) = adopt(1, kept, [never, since], NOON)
+
+    (one,) = (each for each in found.arrays if each.number == 1)
+    is_given_up = not left
+    assert (one.state is ArrayState.RELEASED, one.is_repeated) == (is_given_up, is_given_up)
+    of_one = {(each.task, each.attempt): each.outcome for each in found.attempts if each.array == 1}
+    assert of_one == dict.fromkeys(tasks, Outcome.SITE_FAULT) | left
+    assert [(each.first, each.attempt) for each in found.again] == again
 
 
 def test_a_task_that_waits_since_it_was_copied_waits_no_more() -> None:

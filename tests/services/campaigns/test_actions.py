@@ -415,6 +415,23 @@ def test_what_had_ended_before_the_state_file_was_replaced_has_ended(
     assert told_of(campaigns) == {(Code.RESTORED, "", 0, 0)}
 
 
+def test_a_campaign_that_has_ended_stays_as_it_ended(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """Though an array of it is known, as by root's ledger, that nobody knows to be submitted."""
+    grid.failing["submit"] = GridbridgeError("lost")
+    do(SEND)
+    campaigns.is_now(1, CampaignState.TERMINATED, NOON)
+    grid.failing["submit"] = CampaignEnded("the campaign has ended")
+
+    do(Plan(resumed=(only(campaigns),)))
+
+    found = campaigns.find(1)
+    assert found
+    assert (found.state, campaigns.open_arrays()) == (CampaignState.TERMINATED, ())
+    assert (Code.RESTORED, "", 0, 0) not in told_of(campaigns)
+
+
 def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
     campaigns: Campaigns, grid: Grid
 ) -> None:

@@ -190,6 +190,23 @@ def test_a_state_file_that_is_older_than_the_ledger_knows_a_step_again(site: Sit
     assert states[1] is ArrayState.SUBMITTED
 
 
+def test_an_array_that_the_ledger_has_with_other_tasks_gets_no_id(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill, or a ledger that can't be read now, would leave it with the ends of those tasks."""
+    told = Sent(job_id=71, error=AlreadySubmitted("array 1 has other tasks"))
+    monkeypatch.setattr(site, "send", lambda arrays: (told,) * len(arrays))
+
+    def noted(_: int) -> None:
+        raise GridbridgeError("it can't be read now")
+
+    monkeypatch.setattr(site, "noted", noted)
+    site.actions.do(Plan(sends=(Send(campaign=1, cluster="gamma", tasks=1),)))
+
+    (array,) = site.campaigns.open_arrays()
+    assert (array.state, array.job_id) == (ArrayState.INTENDED, 0)
+
+
 @pytest.mark.parametrize(("job_id", "is_over"), [(0, True), (71, False)])
 def test_a_prologue_that_is_given_up_is_deleted_first(
     site: Site, job_id: int, is_over: bool

@@ -63,9 +63,12 @@ class Answers:
         self._troubles = troubles
 
     def settle(self, array: Array, sent: Sent) -> None:
-        """Note how far an array came; the next cycle does the rest."""
+        """Note how far an array came; the next cycle does the rest.
+
+        What root's ledger has under its number may have other tasks: that id is not its own.
+        """
         try:
-            if sent.job_id:
+            if sent.job_id and not isinstance(sent.error, AlreadySubmitted):
                 self._campaigns.array_is(array, ArrayState.SUBMITTED, sent.job_id)
                 array = replace(array, state=ArrayState.SUBMITTED, job_id=sent.job_id)
             if not sent.error:
@@ -145,9 +148,15 @@ class Answers:
             self._open_once(Code.FILE_REFUSED, array, in_short(error))
 
     def _end_as_before(self, array: Array) -> None:
-        """End a campaign that had ended before our state file was replaced by an older one."""
+        """End a campaign that had ended before our state file was replaced by an older one.
+
+        One of which that is known stays as it ended.
+        """
         with self._database.transaction():
             self._noting.close(array, Outcome.CANCELLED)
+            found = self._campaigns.find(array.campaign)
+            if found and found.state is CampaignState.TERMINATED:
+                return
             self._campaigns.drop_waiting(array.campaign)
             self._campaigns.is_now(array.campaign, CampaignState.CANCELLED, self._clock.now())
             self._open_once(Code.RESTORED, array)
