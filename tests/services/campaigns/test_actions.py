@@ -415,6 +415,25 @@ def test_what_had_ended_before_the_state_file_was_replaced_has_ended(
     assert told_of(campaigns) == {(Code.RESTORED, "", 0, 0)}
 
 
+def test_of_an_array_without_attempts_that_live_nothing_is_sent(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """Root would refuse the whole campaign for it; it is over, and what bears its name goes."""
+    grid.failing["submit"] = GridbridgeError("lost")
+    do(SEND)
+    array = only(campaigns)
+    ended = [replace(one, outcome=Outcome.SITE_FAULT) for one in campaigns.pending(array)]
+    campaigns.ended(ended)
+    grid.failing.clear()
+    grid.told.clear()
+
+    do(Plan(resumed=(array,)))
+
+    known = only(campaigns)
+    assert grid.told == []
+    assert (known.state, known.is_repeated) == (ArrayState.RELEASED, True)
+
+
 def test_a_campaign_that_has_ended_stays_as_it_ended(
     campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
 ) -> None:

@@ -49,11 +49,17 @@ class Submissions:
         self._submit(new)
 
     def resume(self, arrays: Iterable[Array]) -> None:
-        """Go on with arrays of which it is not known whether they were submitted, or released."""
+        """Go on with arrays of which it is not known whether they were submitted, or released.
+
+        One of which nothing is to be sent, for later attempts are known, is over.
+        """
         begun: dict[tuple[int, str, bool], list[Array]] = {}
         for array in arrays:
             if array.state is ArrayState.INTENDED:
                 self._campaigns.is_repeated(array)
+                if not self._campaigns.pending(array):
+                    self._campaigns.array_is(array, ArrayState.RELEASED)
+                    continue
                 key = array.campaign, array.cluster, array.is_of_copies
                 begun.setdefault(key, []).append(array)
             else:
