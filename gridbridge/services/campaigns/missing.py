@@ -36,7 +36,7 @@ class Missing:
         of = array.campaign, array.number
         self._keep_ran(of, (self._ran.get(of, frozenset()) - listed) | running)
         if since_s := self._since_s.get(of):
-            self._since_s[of] = {one: at for one, at in since_s.items() if one[2] not in listed}
+            self._keep_since(of, {one: at for one, at in since_s.items() if one[2] not in listed})
         for one in self._of.get(of, ()):
             if one[2] in listed:
                 self._change(one, is_missing=False)
@@ -57,13 +57,19 @@ class Missing:
     def settle(self, gone: Iterable[Attempt], ended: Iterable[Attempt]) -> None:
         """Keep those of which that is not the end."""
         over = {_place(one) for one in ended}
-        for place in over:
-            self._since_s.get(place[:2], {}).pop(place, None)
         for of in {place[:2] for place in over}:
+            since_s = self._since_s.get(of, {})
+            self._keep_since(of, {one: at for one, at in since_s.items() if one not in over})
             self._keep_ran(of, self._ran.get(of, frozenset()) - {place[2] for place in over})
         for place in map(_place, gone):
             if place not in over and place not in self._known:
                 self._change(place, is_missing=True)
+
+    def _keep_since(self, of: Key, since_s: dict[Place, float]) -> None:
+        if since_s:
+            self._since_s[of] = since_s
+        else:
+            self._since_s.pop(of, None)
 
     def _keep_ran(self, of: Key, places: Set[int]) -> None:
         if places:

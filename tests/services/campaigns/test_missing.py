@@ -113,6 +113,18 @@ def test_what_has_ended_is_forgotten(
     assert [*rounds.kept.all()] == [(1, 1, 2)]
 
 
+def test_of_arrays_that_are_over_nothing_is_held(
+    rounds: Rounds, attempts: tuple[Attempt, ...]
+) -> None:
+    """A runner that goes on for months has had very many."""
+    rounds.look(attempts, 0, 1)
+    rounds.missing.settle([attempts[0]], [attempts[0]])
+    rounds.look(attempts, 1)
+    rounds.look(attempts)
+
+    assert rounds.missing._since_s == {}
+
+
 def test_a_clock_that_is_set_makes_nothing_older(
     rounds: Rounds, attempts: tuple[Attempt, ...]
 ) -> None:
