@@ -132,13 +132,16 @@ def machines(grid: Grid) -> list[dict[str, Any]]:
 
 
 def rest(grid: Grid) -> None:
-    """Do rounds until neither a node nor a machine is left."""
+    """Do rounds until neither a node nor a machine is left.
+
+    A failed node whose machine was given back is kept for two minutes of lists that lack it.
+    """
 
     def is_over() -> bool:
         round_(grid)
         return not nodes(grid) and not machines(grid)
 
-    grid.until(is_over, "all nodes to be given back", 90)
+    grid.until(is_over, "all nodes to be given back", 180)
 
 
 def comes(grid: Grid, state: str, limit_s: float = 60) -> None:
