@@ -178,6 +178,7 @@ def test_it_grows_runs_tasks_on_new_nodes_and_shrinks(acting: Grid) -> None:
     assert {"alpha-n1", "alpha-n2"} == set(acting.sh(HOST, "qconf -sel").split()) - {HOST}
 
 
+@pytest.mark.long
 def test_new_nodes_are_filled_one_after_the_other(acting: Grid) -> None:
     """The second task of two goes where the first one is, and the other node stays idle."""
     crowd = submit(acting, 8, 600)

@@ -165,6 +165,7 @@ def test_nobody_has_a_part_in_anothers_data(grid: Grid) -> None:
     assert (2, True) == (as_root.status, "root has no datasets" in as_root.err)
 
 
+@pytest.mark.long
 def test_an_area_out_of_reach_is_told_and_its_data_made_safe_elsewhere(grid: Grid) -> None:
     """Once it is back it can be drained."""
     apart = ("--records", "apart")  # what is drained has this dataset alone

@@ -169,7 +169,8 @@ def test_beta_gets_free_while_a_task_is_moved(grid: Grid, turn: int) -> None:
     assert starts(ran(grid, name))[0].partition("-")[0] in ("beta", "delta")
 
 
-@pytest.mark.parametrize("cluster", [TARGET, pytest.param(SOURCE, marks=LONG)], ids=OF_A_MOVE)
+@pytest.mark.long
+@pytest.mark.parametrize("cluster", [TARGET, SOURCE], ids=OF_A_MOVE)
 def test_a_qmaster_dies_while_a_task_is_moved(grid: Grid, cluster: tuple[str, ...]) -> None:
     """Once it is back the task runs at delta, and nowhere else."""
     host, *nodes = cluster
