@@ -201,17 +201,25 @@ def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(
     assert {"READY=1", "WATCHDOG_USEC=300000000"} <= set(after)
 
 
-def test_what_is_published_counts_nodes_and_not_requests(
-    wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A node that joined comes, one without capacity does not, and those there have their price."""
+def acting(
+    wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: NodeState
+) -> Reported:
+    """Return a round that acts and publishes, with one node in that state and its machine."""
     monkeypatch.setattr(program, "BALANCE_PUBLISHED", str(tmp_path / "published"))
     monkeypatch.setattr(program, "BALANCE_ENDS", str(tmp_path / "ends.json"))
     (tmp_path / "list").write_text(json.dumps([MACHINE]))
     memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
-    joins = Owned(name="alpha-n1", pool="usual", state=NodeState.JOINING, since=NOON, machine="m-1")
-    memory.nodes.replace([joins])
-    round_ = Reported(replace(wanted, is_acting=True), Clock(), memory)
+    memory.nodes.replace(
+        [Owned(name="alpha-n1", pool="usual", state=state, since=NOON, machine="m-1")]
+    )
+    return Reported(replace(wanted, is_acting=True), Clock(), memory)
+
+
+def test_what_is_published_counts_nodes_and_not_requests(
+    wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that joined comes, one without capacity does not, and those there have their price."""
+    round_ = acting(wanted, tmp_path, monkeypatch, NodeState.JOINING)
     membership = Mock(join=Mock(return_value=JoinStep.JOINED))
     monkeypatch.setattr(round_, "_acts", replace(round_._acts, membership=membership))
 
@@ -229,13 +237,7 @@ def test_a_failed_node_has_its_price_for_as_long_as_its_machine_is_there(
     wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The budgets count it, and somebody pays for it."""
-    monkeypatch.setattr(program, "BALANCE_PUBLISHED", str(tmp_path / "published"))
-    monkeypatch.setattr(program, "BALANCE_ENDS", str(tmp_path / "ends.json"))
-    (tmp_path / "list").write_text(json.dumps([MACHINE]))
-    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
-    failed = Owned(name="alpha-n1", pool="usual", state=NodeState.FAILED, since=NOON, machine="m-1")
-    memory.nodes.replace([failed])
-    round_ = Reported(replace(wanted, is_acting=True), Clock(), memory)
+    round_ = acting(wanted, tmp_path, monkeypatch, NodeState.FAILED)
 
     once(round_, str)
     round_.report()
