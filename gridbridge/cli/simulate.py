@@ -217,7 +217,7 @@ def _seconds(at: datetime | None) -> float | None:
 def _complain(path: str, bad: tuple[int, ...]) -> None:
     if bad:
         numbers = ", ".join(map(str, bad[:TOLD_LINES])) + (", ..." if len(bad) > TOLD_LINES else "")
-        some = f"{len(bad)} lines" if len(bad) > 1 else "1 line"
+        some = count(len(bad), "line")
         verb = "are" if len(bad) > 1 else "is"
         output.complain(f"gridbridge: {path}: {some} can't be read and {verb} left out: {numbers}")
 

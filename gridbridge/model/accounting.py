@@ -7,6 +7,14 @@ from enum import StrEnum
 PER_TRANSFER = 100  # records kept of each owner: anybody may give any number of jobs its account
 SKEW_S = 60  # a start is told by its host's clock: it may be so much before the submission
 RESCHEDULED = frozenset({24, 25})  # migrating, rescheduling: the job runs again
+LATEST_S = 253402300800  # datetime ends there
+
+
+def waited_s(submitted_s: float, started_s: float, ended_s: float) -> float | None:
+    """Return how long a task waited; None where these can't be the times of one that ran."""
+    if 0 < submitted_s <= started_s + SKEW_S and started_s <= ended_s < LATEST_S:
+        return max(0.0, started_s - submitted_s)
+    return None
 
 
 class Source(StrEnum):

@@ -11,7 +11,12 @@ from datetime import UTC, datetime, tzinfo
 from signal import SIGKILL
 
 from gridbridge.errors import ParseError
-from gridbridge.model.accounting import RESCHEDULED, SKEW_S, AccountingRecord, RemoteRecord
+from gridbridge.model.accounting import (
+    RESCHEDULED,
+    AccountingRecord,
+    RemoteRecord,
+    waited_s,
+)
 from gridbridge.model.campaigns.names import PREFIX
 from gridbridge.model.elastic.seeing import Ended
 from gridbridge.model.ids import NO_TASK
@@ -44,7 +49,6 @@ _POSITIONS = {  # under qacct's names; all of them lie before the category
 _MOST, _MOST_AMOUNT = 2**32, 1e15  # of a number, and of seconds or kB
 _DIGITS = 10  # fewer has the number of a task
 _TIMES = slice(_POSITIONS["qsub_time"], _POSITIONS["failed"] + 1)
-_LATEST_S = 253402300800  # datetime ends there
 _TASK = _POSITIONS["taskid"]
 _PE_TASK = -4  # before maxvmem, arid and ar_sub_time
 _TAIL = re.compile(rb":-?[\d.]+:[^:]*:-?[\d.]+:\d+:\d+$")  # iow and what follows: each record's end
@@ -147,13 +151,13 @@ def read_ends(data: bytes) -> Iterator[tuple[Ended, str, str]]:
             continue
         with suppress(ValueError):
             submitted, started, ended, failed = map(int, fields[_TIMES])
-            is_told = 0 < submitted <= started + SKEW_S and started <= ended < _LATEST_S
-            if is_told and failed not in RESCHEDULED:
+            wait_s = waited_s(submitted, started, ended)
+            if wait_s is not None and failed not in RESCHEDULED:
                 times = Ended(
                     minute=ended // 60,
                     tasks=1,
                     run_s=float(ended - started),
-                    wait_s=float(max(0, started - submitted)),
+                    wait_s=wait_s,
                 )
                 yield times, _text(fields, "owner"), _text(fields, "jobname")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from gridbridge.model.accounting import RESCHEDULED, SKEW_S
+from gridbridge.model.accounting import RESCHEDULED, waited_s
 from gridbridge.model.elastic.replayed import LeftOut, Ran
 
 FIELDS = 45  # at least: the category may itself hold colons
@@ -10,7 +10,6 @@ OWNER, NAME, SLOTS = 3, 4, 34
 TIMES = slice(8, 12)  # submitted, started, ended, failed
 PE_TASK = -4
 MILLISECONDS = 10**11  # a larger number counts them, as Univa's records do
-LATEST_S = 253402300800  # datetime ends there
 
 
 def read(lines: Iterable[bytes]) -> Iterator[tuple[int, Ran | LeftOut | None]]:
@@ -39,14 +38,14 @@ def _read(line: bytes) -> Ran | LeftOut | None:
     submitted_s, started_s, ended_s = (_seconds(one) for one in (submitted, started, ended))
     if started_s <= 0 < submitted_s:
         return LeftOut.NEVER_STARTED
-    is_told = 0 < submitted_s <= started_s + SKEW_S and started_s <= ended_s < LATEST_S
-    if slots < 1 or not is_told:
+    wait_s = waited_s(submitted_s, started_s, ended_s)
+    if slots < 1 or wait_s is None:
         return None
     return Ran(
         submitted_s=submitted_s,
         run_s=ended_s - started_s,
         slots=slots,
-        waited_s=max(0.0, started_s - submitted_s),
+        waited_s=wait_s,
         owner=fields[OWNER].decode("utf-8", "replace"),
         name=fields[NAME].decode("utf-8", "replace"),
     )

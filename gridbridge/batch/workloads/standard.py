@@ -6,13 +6,13 @@ was interrupted, the parts (status 2 to 4) stand beside the whole.
 
 from collections.abc import Iterable, Iterator
 
+from gridbridge.model.accounting import LATEST_S
 from gridbridge.model.elastic.replayed import LeftOut, Ran
 
 FIELDS = 18
 SUBMITTED, WAITED, RAN, ALLOCATED, ASKED, STATUS, USER, PROGRAM = 1, 2, 3, 4, 7, 10, 11, 13
 PARTS = (2, 3, 4)
 CANCELLED = 5
-LATEST_S = 253402300800  # datetime ends there
 
 
 def is_of(line: bytes) -> bool:
