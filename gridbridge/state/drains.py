@@ -39,6 +39,8 @@ def put(cluster: str, drain: ShownDrain, folder: str = PUBLISHED) -> None:
 def remove(cluster: str, folder: str = PUBLISHED) -> bool:
     """Take a drain back; False when there was none, StateError for a user who may not."""
     _require_right(folder)
+    if cluster not in names(folder):  # a path that leads elsewhere is the name of none
+        return False
     path = f"{folder}/{DRAINED}/{cluster}"
     try:
         os.unlink(path)

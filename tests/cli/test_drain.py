@@ -50,6 +50,17 @@ def test_a_drain_is_taken_back_once(folder: str) -> None:
     assert str(second.exception) == "beta is not drained; those that are: none"
 
 
+def test_a_path_is_no_drained_cluster(folder: str) -> None:
+    """What it leads to stays."""
+    elsewhere = Path(folder, "beside")
+    elsewhere.touch()
+
+    told = run(folder, "undrain", "../beside")
+
+    assert isinstance(told.exception, GridbridgeError)
+    assert elsewhere.exists()
+
+
 @pytest.mark.parametrize(
     ("words", "wrong"),
     [
