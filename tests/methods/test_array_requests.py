@@ -54,6 +54,13 @@ def test_anything_else_is_refused(spool: Path, said: object, campaign: int, uid:
         require_asked("abc", campaign, uid)
 
 
+def test_what_is_nested_too_deep_is_refused(spool: Path) -> None:
+    (spool / "took.abc").write_text("[" * 60_000)
+
+    with pytest.raises(Refused):
+        require_asked("abc", 12, UID)
+
+
 @pytest.mark.parametrize("token", ["", "../took.abc", "abc/..", "nosuch", "a b"])
 def test_no_other_file_is_read(spool: Path, token: str) -> None:
     (spool / "took.abc").write_text(json.dumps(ASKS))

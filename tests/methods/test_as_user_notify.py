@@ -59,9 +59,18 @@ def test_the_program_stands_in_its_owners_file(folder: Path) -> None:
         ("tell.ab", json.dumps({**PROGRAM, "identity": "told"})),
         ("tell.ab", json.dumps({**PROGRAM, "identity": ["/bin/sh"]})),
         ("tell.ab", "[]"),
+        ("tell.ab", "[" * 50_000),
         ("c.12", json.dumps(PROGRAM)),
     ],
-    ids=["another request", "a mail", "no path", "a list", "no request", "another file"],
+    ids=[
+        "another request",
+        "a mail",
+        "no path",
+        "a list",
+        "no request",
+        "too deep",
+        "another file",
+    ],
 )
 def test_any_other_file_is_refused(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)

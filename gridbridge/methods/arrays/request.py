@@ -24,7 +24,7 @@ def require_asked(token: str, campaign: int, uid: int) -> str:
         data, facts = files.read(path, MAX_BYTES)
         said = json.loads(data)
         is_asked = said["verb"] == RESUBMIT and campaign in said["of"]
-    except (OSError, StateError, ValueError, KeyError, TypeError) as error:
+    except (OSError, StateError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise Refused(f"{path}: {error!r}") from error
     if not is_asked or facts.st_uid not in (uid, ROOT):
         raise Refused(f"{path}: its owner does not ask for tasks of campaign {campaign} there")

@@ -64,7 +64,7 @@ def read(name: str) -> tuple[str, int]:
         _require_own(f"{CAMPAIGNS}/{person}", int(number))
         data, facts = files.read(f"{CAMPAIGNS}/{name}", MAX_BYTES, int(number))
         dataset = json.loads(data)["dataset"]
-    except (OSError, StateError, ValueError, KeyError, TypeError) as error:
+    except (OSError, StateError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise Refused(f"{name}: {error!r}") from error
     if not _is_dataset(dataset):
         raise Refused(f"{name}: no name of a dataset")
