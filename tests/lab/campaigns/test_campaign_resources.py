@@ -44,6 +44,7 @@ def test_a_task_of_two_slots_has_both_and_its_project(site: Grid, brought: Broug
     assert [PROJECT] == [one["project"] for one in ours]
 
 
+@pytest.mark.long
 def test_a_task_that_overruns_its_time_is_tried_once_elsewhere(
     site: Grid, brought: Brought
 ) -> None:

@@ -92,6 +92,7 @@ def test_a_tree_has_whole_replicas_at_three_clusters(grid: Grid) -> None:
     assert [f"{ACCOUNT} 700", ACCOUNT] == facts
 
 
+@pytest.mark.long
 def test_a_copy_whose_rsync_is_killed_goes_on_and_does_not_count_before(grid: Grid) -> None:
     """At its source and at its target; the file goes on growing where it was."""
     place = f"/var/tmp/t-slow/{ACCOUNT}"
@@ -131,6 +132,7 @@ def test_an_area_that_fills_gets_no_replica(grid: Grid) -> None:
     assert {} == seen(grid, "many")
 
 
+@pytest.mark.long
 def test_what_was_altered_is_brought_back_from_another_area(grid: Grid) -> None:
     """With the original gone, and from one area by ssh to another."""
     data(grid, "add", "only", "only", "--replicas", "2", site="far")

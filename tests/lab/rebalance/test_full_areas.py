@@ -66,6 +66,7 @@ def there(grid: Grid, name: str) -> list[str]:
     return grid.sh(host, f"ls -A -I .gridbridge.area {path}/{account}").split()
 
 
+@pytest.mark.long
 def test_areas_that_fill_during_a_copy_keep_nothing_of_it(grid: Grid) -> None:
     """Each is told, and once there is room all are whole."""
     fills = [threading.Thread(target=fill, args=(grid, name)) for name in AREAS]

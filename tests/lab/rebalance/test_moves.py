@@ -121,6 +121,7 @@ def test_what_no_other_queue_takes_stays_and_says_so(grid: Grid) -> None:
     assert "beta" == starts(ran(grid, "only"))[0].partition("-")[0]
 
 
+@pytest.mark.long
 def test_a_round_leaves_a_job_whose_owner_wants_it_to_stay(grid: Grid) -> None:
     """`qsub -ac gridbridge_balance=no`; who takes all from beta does not ask for that."""
     with full_beta(grid), closed_home(grid):

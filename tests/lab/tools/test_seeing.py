@@ -128,6 +128,7 @@ def test_what_was_decided_is_kept_and_decided_again(grid: Grid, drained: Drained
     )
 
 
+@pytest.mark.long
 def test_a_silent_poller_is_told_first_and_its_queues_close_until_it_is_back(grid: Grid) -> None:
     """A job that comes meanwhile waits at home and runs afterwards, once."""
     grid.sh("alpha-master", "pkill -STOP -f [g]ridbridge.services.poller")

@@ -197,6 +197,7 @@ def on_node(names: dict[str, int]) -> set[str]:
     return {name for name in names if name.endswith(NODE)}
 
 
+@pytest.mark.long
 def test_a_host_that_is_full_of_local_jobs_is_given_none(site: Grid) -> None:
     """Nothing is started only to be killed."""
     _full_of_local_jobs(site, PASSES)
