@@ -174,7 +174,7 @@ def _sentences(reasons: tuple[Reason, ...], events: tuple[Event, ...]) -> Iterat
         words = NOT_TAKEN if refusal else SENTENCES[each.cause]
         yield f"{each.cluster}: {words.format(**_numbers(each, events), refusal=refusal)}"
     if not reasons:
-        yield "no cycle has looked at it yet"
+        yield "the next cycle decides about what waits"
 
 
 def _refusal(one: Reason, events: tuple[Event, ...]) -> int:

@@ -215,11 +215,13 @@ def test_a_task_that_ended_is_told_the_events_of_its_cluster_alone(published: Pa
     ]
 
 
-def test_a_campaign_that_no_cycle_has_seen_says_so(tmp_path: Path) -> None:
-    """It has just been brought."""
+def test_a_campaign_whose_tasks_no_cycle_has_seen_wait_says_so(tmp_path: Path) -> None:
+    """It has just been brought, or its task has just failed and waits anew."""
     show(tmp_path, SWEEP)
 
-    assert why(tmp_path, "7").output.splitlines()[2:] == ["  no cycle has looked at it yet"]
+    assert why(tmp_path, "7").output.splitlines()[2:] == [
+        "  the next cycle decides about what waits"
+    ]
 
 
 def test_json_has_the_numbers(published: Path) -> None:
