@@ -1,6 +1,8 @@
 """Campaigns without a JDL run what was typed, and nothing that stands in a number or line."""
 
+import os
 import shutil
+import socket
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +13,7 @@ from gridbridge.batch.task import Task, script
 from gridbridge.config.submission import typed
 from gridbridge.config.submission.jdl import Said
 from gridbridge.config.submission.typed import Typed
-from gridbridge.errors import ConfigError
+from gridbridge.errors import ConfigError, Mistyped
 from gridbridge.model.campaigns.names import words
 
 AT = Typed(clusters=("beta", "gamma"))
@@ -48,6 +50,36 @@ def run(said: Said, folder: Path, place: int, system: str = "sge") -> str:
         check=False,
     )
     return (folder / f"campaign.7/{place - 1}.1.out").read_text()
+
+
+def test_standard_input_needs_not_be_openable_by_its_name() -> None:
+    """A socket is not, nor is a terminal or pipe of another account's, as after sudo."""
+    theirs, ours = socket.socketpair()
+    kept = os.dup(0)
+    with theirs, ours:
+        theirs.sendall(b"a b\n")
+        theirs.shutdown(socket.SHUT_WR)
+        os.dup2(ours.fileno(), 0)
+        try:
+            said = typed.each_line("/dev/stdin", ("echo",), AT)
+        finally:
+            os.dup2(kept, 0)
+            os.close(kept)
+
+    assert len(said.parameters) == 1
+
+
+def test_a_script_that_is_to_run_in_a_removed_folder_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is typed in one."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+
+    with pytest.raises(Mistyped):
+        typed.script("job.sh", "#$ -cwd\necho\n", (), AT)
+    assert typed.script("job.sh", "#$ -wd /tmp\necho\n", (), AT).parameters
 
 
 @pytest.mark.parametrize("place", range(1, len(HOSTILE) + 1))

@@ -56,9 +56,8 @@ class TaskFile:
         A byte-order mark before the first is no part of it. A line that is no UTF-8 or too long is
         wrong: nothing of these is kept, for all of a large file may be so.
         """
-        is_absolute = self.path[:1] == "/"
         try:
-            with open(self.path if is_absolute else f"{self.folder}/{self.path}", "rb") as file:
+            with self._opened() as file:
                 for number, line in self._bounded(file):
                     stripped = (line.removeprefix(BOM_UTF8) if number == 1 else line).strip()
                     if stripped and (text := self._text_of(number, stripped)):
@@ -68,6 +67,12 @@ class TaskFile:
         if self.untold:
             more = count(self.untold, "more wrong line")
             self.problems.append(f"{self.path}: {more} after these")
+
+    def _opened(self) -> BinaryIO:
+        """Open it; standard input may be another account's, as after sudo, and can be read so."""
+        if self.path == STDIN:
+            return os.fdopen(os.dup(0), "rb")
+        return open(self.path if self.path[:1] == "/" else f"{self.folder}/{self.path}", "rb")
 
     def _bounded(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         """Give the lines with their numbers; a device may have no line's end either."""

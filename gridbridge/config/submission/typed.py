@@ -199,7 +199,7 @@ def _said(
     if asked.slots > 1 or asked.environment:
         table |= {"resources": f"/nodes=1/core={asked.slots}", "pe": asked.environment}
     if asked.folder is not None:
-        table["exec_directory"] = _at_home(os.path.abspath(asked.folder or "."))
+        table["exec_directory"] = _at_home(_absolute(asked.folder))
     if asked.most:
         table["max_jobs"] = max(1, asked.most // max(1, len(typed.clusters)))
     of_script = {*asked.places.values()}
@@ -279,6 +279,15 @@ def _take_soft(table: dict[str, Any], asked: Asked) -> list[str]:
         return [f"{asked.places[SOFT]}: changes nothing yet"]
     asked.walltime_s, asked.places["walltime"] = asked.soft_walltime_s, asked.places[SOFT]
     return []
+
+
+def _absolute(folder: str) -> str:
+    """Return a folder from /; an empty one is where this is typed."""
+    try:
+        return os.path.abspath(folder or ".")
+    except FileNotFoundError as error:
+        here = "the folder in which this is typed was removed"
+        raise Mistyped((f"-cwd or -wd: {here}; one that is there is right",)) from error
 
 
 def _at_home(folder: str) -> str:
