@@ -351,6 +351,34 @@ def test_watching_ends_with_the_campaigns(site: Site) -> None:
     assert [line[69:] for line in shown] == ["R  3/2003 (0%)", "T  2003/2003 (100%)"]
 
 
+def test_of_more_campaigns_than_lines_those_that_go_on_are_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And how many there are besides; on a narrow terminal their numbers are not cut."""
+    over = [replace(SWEEP, number=n, state=CampaignState.TERMINATED) for n in range(21, 60)]
+    mine, theirs = pty.openpty()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("LINES", "5")
+    every = [*over, replace(SWEEP, number=60)]
+    looks = [every, [replace(one, state=CampaignState.TERMINATED) for one in every]]
+    with open(theirs, "w", encoding="utf-8") as terminal:
+        monkeypatch.setattr("sys.stdout", terminal)
+        shown: list[bytes] = []
+
+        def until(sign: bytes) -> None:
+            while sign not in b"".join(shown):
+                shown.append(os.read(mine, 65536))
+
+        watching.watch(lambda: looks.pop(0), lambda _: until(b"    60 "))
+    os.close(mine)
+
+    text = b"".join(shown).decode(errors="replace")
+    for part in ("    60 sw$eep R ", " 3/2003", "    59 ", "    58 ", "and 37 more"):
+        assert part in text
+    assert "    57 " not in text
+
+
 def test_at_a_terminal_each_campaign_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes on in its place, with how many tasks have ended and failed, to the last look."""
     steps = [SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
