@@ -55,4 +55,5 @@ def _sentence(there: There) -> str:
     if there.free_slots is None:
         return f"{there.cluster}: nobody knows its free slots yet"
     free, tasks = count(there.free_slots, "free slot"), count(there.tasks, "task")
-    return f"{there.cluster}: {free}, {tasks} would go there now"
+    when = "once its prologue has ended there" if there.has_prologue else "now"
+    return f"{there.cluster}: {free}, {tasks} would go there {when}"

@@ -115,6 +115,17 @@ def test_a_check_tells_the_rules_and_what_would_go_where() -> None:
     )
 
 
+@pytest.mark.usefixtures("site")
+def test_a_check_tells_what_would_go_where_after_a_prologue() -> None:
+    """Tasks wait for it, and not for free slots."""
+    jdl = {"name": "a", "nb_jobs": 2, "exec_file": "x", "clusters": {"beta": {}}}
+
+    _, lines = sub("--check", "-j", json.dumps({**jdl, "prologue": ["make"]}))
+
+    assert "beta: 3 free slots, 2 tasks would go there once its prologue has ended there" in lines
+    assert not any("would wait" in line for line in lines)
+
+
 @pytest.mark.parametrize(
     ("wish", "told", "waits"),
     [

@@ -1,7 +1,7 @@
 """What would become of a campaign: what would go where now."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from gridbridge.config.submission.jdl import Said
@@ -35,6 +35,7 @@ class There:
     unknown: tuple[str, ...] = ()  # "queue long": what its tasks ask for and it does not offer
     is_drained: bool = False
     is_stressed: bool = False
+    has_prologue: bool = False  # which runs there first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,7 @@ def preview(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CON
                 unknown=unknown[name],
                 is_drained=name in drained,
                 is_stressed=name in stressed,
+                has_prologue=bool(told.jdl.clusters[name].prologue),
             )
             for name, slots in free.items()
         ),
@@ -111,7 +113,8 @@ def _unknown(wish: AtCluster, cluster: str, folder: str) -> tuple[str, ...]:
 
 
 def _alone(jdl: Jdl, tasks: int, room: dict[str, Room]) -> Seen:
-    """Return what a cycle would see if there were no other campaign."""
+    """Return what a cycle would see if there were no other campaign, and prologues had run."""
+    ready = {name: replace(wish, prologue="") for name, wish in jdl.clusters.items()}
     one = Campaign(
         number=0,
         uid=os.getuid(),
@@ -120,7 +123,7 @@ def _alone(jdl: Jdl, tasks: int, room: dict[str, Room]) -> Seen:
         submitted_at=NEVER,
         tasks=tasks,
         digest="",
-        jdl=jdl,
+        jdl=replace(jdl, clusters=ready),
     )
     waiting = {0: tasks}
     return Seen(campaigns=(one,), waiting=waiting, arrays=(), room=room, max_tasks=tasks)
