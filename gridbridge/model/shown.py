@@ -113,6 +113,8 @@ class ShownCluster:
     pending: int | None = None  # tasks of anybody that could start
     free_slots: int | None = None
     slots: int | None = None  # of its own queues for batch jobs; none in a file of an older version
+    used: int | None = None  # of those; none in a file of an older version either
+    besteffort_slots: int | None = None  # that are free for campaigns' tasks that make way
     queues: tuple[ShownQueue, ...] = ()
 
 

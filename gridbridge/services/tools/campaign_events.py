@@ -3,15 +3,19 @@
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from gridbridge.decisions.campaigns.failures.event_words import text
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.events import BARRING, Code, Event, Kind, ShownEvents
 from gridbridge.model.campaigns.shown import ShownGrid, ShownGridCluster
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
-from gridbridge.state import campaign_files, campaigns_shown
+from gridbridge.model.shown import ShownCluster
+from gridbridge.state import campaign_files, campaigns_shown, shown
 from gridbridge.state.campaign_files import NotTheirs
 
+POLLED_FOR = timedelta(minutes=10)  # before the runner's cycle; longer than a stretched interval
 TAIL_BYTES, TAIL_LINES = 4096, 5  # of a task's standard error
 
 
@@ -28,8 +32,28 @@ def words(event: Event, states: Mapping[int, CampaignState]) -> str:
 
 def clusters(folder: str = PUBLISHED) -> tuple[ShownGridCluster, ...]:
     """Return the clusters that campaigns may use, by name."""
-    shown = campaigns_shown.read(ShownGrid, folder)
-    return shown.clusters if shown else ()
+    grid = campaigns_shown.read(ShownGrid, folder)
+    if not grid:
+        return ()
+    return tuple(
+        _as_polled(one, grid.at, folder) if one.slots is None else one for one in grid.clusters
+    )
+
+
+def _as_polled(one: ShownGridCluster, at: datetime, folder: str) -> ShownGridCluster:
+    """Return a cluster that the runner knows nothing of as the poller has seen it of late."""
+    seen = shown.read(f"{folder}/{shown.CLUSTERS}/{one.name}.json", ShownCluster)
+    if not seen or seen.trouble or not seen.taken_at or seen.taken_at < at - POLLED_FOR:
+        return one
+    free = seen.free_slots if seen.besteffort_slots is None else seen.besteffort_slots
+    return replace(
+        one,
+        answered_at=seen.taken_at,
+        slots=seen.slots,
+        used=seen.used,
+        free=free,
+        free_for_normal=seen.free_slots,
+    )
 
 
 def chosen(

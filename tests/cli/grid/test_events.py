@@ -25,9 +25,9 @@ from gridbridge.model.campaigns.shown import (
     ShownGrid,
     ShownGridCluster,
 )
-from gridbridge.model.shown import ShownDrain
+from gridbridge.model.shown import ShownCluster, ShownDrain
 from gridbridge.services.tools import campaign_events, campaigns
-from gridbridge.state import campaign_files, campaigns_shown, drains
+from gridbridge.state import campaign_files, campaigns_shown, drains, shown
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 FAILED = Event(
@@ -344,6 +344,26 @@ def test_clusters_are_lines_that_tell_more_when_asked(published: str) -> None:
     bar = run(gridclusters, published, "-b").output.splitlines()[1]
     assert bar == "#" * 20 + "o" * 20 + "." * 20 + "x" * 20
     assert "    kind: oar" in run(gridclusters, published, "-I").output.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("age_min", "trouble", "told"),
+    [(1, "", "free:3/8"), (60, "", "free:unknown/unknown"), (1, "down", "free:unknown/unknown")],
+    ids=["fresh", "old", "down"],
+)
+def test_a_cluster_of_no_campaign_is_shown_as_the_poller_saw_it(
+    published: str, age_min: int, trouble: str, told: str
+) -> None:
+    """The runner asks no cluster before the first campaign goes on there."""
+    at = NOON - timedelta(minutes=age_min)
+    seen = ShownCluster(
+        cluster="gamma", asked_at=at, taken_at=at, trouble=trouble, free_slots=3, slots=8, used=4
+    )
+    (Path(published) / "clusters").mkdir()
+    (Path(published) / "clusters/gamma.json").write_bytes(shown.encode(seen))
+
+    assert told in run(gridclusters, published, "-i").output.splitlines()[1]
+    assert "free:2/8" in run(gridclusters, published, "-i").output.splitlines()[0]
 
 
 def test_a_cluster_is_told_with_its_open_events(published: str) -> None:

@@ -110,6 +110,8 @@ def cluster(answer: Answer, last: ClusterSnapshot | None, now: datetime) -> Show
         pending=last.pending if last else None,
         free_slots=last.free_slots if last else None,
         slots=last.batch_slots if last else None,
+        used=last.used_batch_slots if last else None,
+        besteffort_slots=last.besteffort_slots if last else None,
         queues=tuple(map(_queue, last.queues)) if last else (),
     )
 
