@@ -16,6 +16,7 @@ from gridbridge.cli.grid import (
     waiting,
 )
 from gridbridge.cli.grid.source import Typed, text_of
+from gridbridge.config.submission import directives
 from gridbridge.config.submission.jdl import Said
 from gridbridge.errors import ConfigError, GridbridgeError, Mistyped, StateError
 from gridbridge.model.campaigns.jdl import Type
@@ -27,6 +28,7 @@ from gridbridge.services.tools.submission.sources import Wishes
 from gridbridge.state.campaign_files import NotTheirs
 
 TYPES = [each.value for each in Type]
+QSUB_OPTIONS = directives.READ.keys() | directives.IDLE.keys()
 KINDS = ["best-effort", "normal"]  # of tasks; a JDL's type
 
 
@@ -54,11 +56,36 @@ def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
     return clusters
 
 
+class _Gridsub(click.Command):
+    """The command; who types an option of qsub's is told where it goes."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        typed = args[: args.index("--")] if "--" in args else list(args)
+        ours = {word for each in self.get_params(ctx) for word in each.opts}
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            found = [word for word in typed if word in QSUB_OPTIONS and word not in ours]
+            if not found or not _is_of_qsub(error):
+                raise
+            line = f"it goes into the script, as a line #$ {found[0]}"
+            told = f"{found[0]} is an option of qsub, and none of gridsub: {line}"
+            raise click.UsageError(told, ctx) from error
+
+
+def _is_of_qsub(error: click.UsageError) -> bool:
+    """Say whether one of qsub's options may be what is wrong; -cwd is read as -c wd."""
+    if isinstance(error, click.NoSuchOption):
+        return not error.option_name.startswith("--")
+    return isinstance(error, click.BadParameter) and "'wd'" in error.message
+
+
 @click.command(
+    cls=_Gridsub,
     context_settings={
         "help_option_names": ["-h", "--help"],
         "allow_interspersed_args": False,  # what follows a job script is its own
-    }
+    },
 )
 @click.option("-f", "path", metavar="FILE", help="A JDL file, JSON or TOML; - is standard input.")
 @click.option("-j", "text", metavar="JSON", help="The JDL itself.")

@@ -204,6 +204,13 @@ def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
         (["-t", "batch", "-j", "{}"], 2, "not one of"),
         (["-t", "1-10", "job.sh"], 2, "gridsub --array N-M -- ./SCRIPT {}"),
         (["-tc", "5", "job.sh"], 2, "it is the campaign's type here"),
+        (["--arry", "1", "--", "run", "-o"], 2, "No such option '--arry'"),
+        (["--foo", "job.sh", "-o", "x"], 2, "No such option '--foo'"),
+        (["-hold_jid", "3", "job.sh"], 2, "No such option"),
+        (["-pe", "smp", "2", "job.sh"], 2, "#$ -pe"),
+        (["-cwd", "job.sh"], 2, "#$ -cwd"),
+        (["-V", "job.sh"], 2, "#$ -V"),
+        (["-b", "y", "hostname"], 2, "No such option '-b'"),
     ],
 )
 def test_gridsub_says_what_is_wrong(options: list[str], status: int, words: str) -> None:
