@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from gridbridge import __version__
 from gridbridge.cli import output
 from gridbridge.errors import NotSeen
 from gridbridge.model.places import CONFIG, PUBLISHED
@@ -44,6 +45,16 @@ FROM = click.option(
     help="Decide about this folder.",
 )
 JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as JSON.")
+VERSION = click.version_option(
+    __version__, message="%(prog)s %(version)s", help="Show the version."
+)
+VERBOSE = click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    expose_value=False,
+    help="Say what was done, as it always does.",
+)
 
 
 class Finite(click.FloatRange):

@@ -8,7 +8,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.grid import relay
 from gridbridge.cli.grid.listing import MOMENT
-from gridbridge.cli.options import FOLDER
+from gridbridge.cli.options import FOLDER, VERSION
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.shown import ShownGridCluster
 from gridbridge.services.tools import campaign_events, campaigns
@@ -27,6 +27,7 @@ USED, OURS, FREE, AWAY = "#", "o", ".", "x"
 @click.option("-b", "--bars", "is_bars", is_flag=True, help="The same as bars.")
 @click.option("--json", "is_json", is_flag=True, help="As JSON.")
 @FOLDER
+@VERSION
 def gridclusters(
     is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, is_json: bool, folder: str
 ) -> int:

@@ -5,6 +5,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, UNREACHABLE, relay, runner_reply
 from gridbridge.cli.grid.tasks import typed_task
+from gridbridge.cli.options import VERBOSE, VERSION
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.services.tools.campaigns import Unanswered, Unreachable
@@ -32,11 +33,17 @@ NOT_DONE = {
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("numbers", metavar="ID...", nargs=-1)
-@click.option("-c", "listed", metavar="ID,ID", help="Campaigns, with commas between.")
-@click.option("-p", "is_pause", is_flag=True, help="Send no more tasks for now.")
-@click.option("-r", "is_resume", is_flag=True, help="Let paused campaigns go on.")
+@click.option(
+    *("-c", "--campaign_ids", "--campaign-ids", "listed"),
+    metavar="ID,ID",
+    help="Campaigns, with commas between.",
+)
+@click.option("-p", "--pause", "is_pause", is_flag=True, help="Send no more tasks for now.")
+@click.option("-r", "--resume", "is_resume", is_flag=True, help="Let paused campaigns go on.")
 @click.option("--purge", "is_purge", is_flag=True, help="Forget campaigns that have ended.")
-@click.option("-j", "job", metavar="JOB", help="Cancel one task, by its CIGRI_JOB_ID.")
+@click.option("-j", "--job", metavar="JOB", help="Cancel one task, by its CIGRI_JOB_ID.")
+@VERBOSE
+@VERSION
 def griddel(
     numbers: tuple[str, ...],
     listed: str | None,

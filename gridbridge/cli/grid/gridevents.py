@@ -7,7 +7,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, UNREACHABLE, events, relay, runner_reply
-from gridbridge.cli.options import FOLDER
+from gridbridge.cli.options import FOLDER, VERBOSE, VERSION
 from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.tools import campaign_events, campaigns
@@ -41,7 +41,9 @@ NOT_DONE = {
 )
 @click.option("-a", "--all", "is_all", is_flag=True, help="Also those that are closed.")
 @click.option("--json", "is_json", is_flag=True, help="As JSON.")
+@VERBOSE
 @FOLDER
+@VERSION
 def gridevents(
     campaign_id: int | None,
     campaign: int | None,

@@ -8,7 +8,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, relay
-from gridbridge.cli.options import FOLDER
+from gridbridge.cli.options import FOLDER, VERSION
 from gridbridge.model.report import count
 from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.state.campaign_files import NotTheirs
@@ -18,6 +18,7 @@ from gridbridge.state.campaign_files import NotTheirs
 @click.argument("number", metavar="ID", type=int)
 @click.argument("to", metavar="[DIR]", required=False)
 @FOLDER
+@VERSION
 def gridfetch(number: int, to: str | None, folder: str) -> int:
     """Copy standard output and error of the tasks that have ended, from every cluster.
 

@@ -6,6 +6,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, UNREACHABLE, relay, runner_reply
+from gridbridge.cli.options import VERSION
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.notices import Severity, Way
 from gridbridge.model.campaigns.request import Answer, Verb
@@ -38,6 +39,7 @@ TYPED = {Way.MAIL: "-m", Way.JABBER: "-j", Way.PROGRAM: "-p"}
 @click.option("-s", "--severity", metavar="low|medium|high", help="From which severity on.")
 @click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Say what was done.")
 @click.option("--json", "is_json", is_flag=True, help="With -l: as JSON.")
+@VERSION
 def gridnotify(
     is_list: bool,
     address: str | None,

@@ -10,7 +10,7 @@ from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, listing, relay, showing
 from gridbridge.cli.grid.showing import NothingEnded, Unknown, View
 from gridbridge.cli.grid.tasks import typed_task
-from gridbridge.cli.options import FOLDER
+from gridbridge.cli.options import FOLDER, VERSION
 from gridbridge.cli.plots import written
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.services.tools import campaign_tasks, campaigns
@@ -55,6 +55,7 @@ Look = Callable[[], list[ShownCampaign]]
     help="Draw how its tasks ended: .png, .svg ...",
 )
 @FOLDER
+@VERSION
 @click.pass_context
 def gridstat(
     context: click.Context,

@@ -16,6 +16,7 @@ from gridbridge.cli.grid import (
     waiting,
 )
 from gridbridge.cli.grid.source import Typed, text_of
+from gridbridge.cli.options import VERSION
 from gridbridge.config.submission import directives
 from gridbridge.config.submission.jdl import Said
 from gridbridge.errors import ConfigError, GridbridgeError, Mistyped, StateError
@@ -87,13 +88,19 @@ def _is_of_qsub(error: click.UsageError) -> bool:
         "allow_interspersed_args": False,  # what follows a job script is its own
     },
 )
-@click.option("-f", "path", metavar="FILE", help="A JDL file, JSON or TOML; - is standard input.")
-@click.option("-j", "text", metavar="JSON", help="The JDL itself.")
-@click.option("-c", "added_to", metavar="ID", type=int, help="Add tasks to this campaign.")
 @click.option(
-    "-F", "added_file", metavar="FILE", help="With -c: a line a task; - is standard input."
+    "-f", "--file", "path", metavar="FILE", help="A JDL file, JSON or TOML; - is standard input."
 )
-@click.option("-J", "added_text", metavar="JSON", help='With -c: ["FIRST TASK", ...].')
+@click.option("-j", "--json", "text", metavar="JSON", help="The JDL itself.")
+@click.option(
+    "-c", "--campaign", "added_to", metavar="ID", type=int, help="Add tasks to this campaign."
+)
+@click.option(
+    *("-F", "--jobfile", "added_file"),
+    metavar="FILE",
+    help="With -c: a line a task; - is standard input.",
+)
+@click.option("-J", "--jsonjob", "added_text", metavar="JSON", help='With -c: ["FIRST TASK", ...].')
 @click.option("--array", "numbers", metavar="N-M[:STEP]", help="Run a command for each number.")
 @click.option(
     "--each-line", "lines", metavar="FILE", help="Run a command for each line that is not blank."
@@ -140,6 +147,7 @@ def _is_of_qsub(error: click.UsageError) -> bool:
 @click.option("--wait", "is_wait", is_flag=True, help="Wait for its end: 1 unless all succeed.")
 @click.option("--ready", "is_ready", is_flag=True, hidden=True)  # from a login node
 @click.option("-d", "is_debug", is_flag=True, help="Show where an error came from.")
+@VERSION
 @click.argument("words", metavar="[-|SCRIPT [WORD...]|-- CMD [WORD...]]", nargs=-1)
 def gridsub(
     path: str | None,

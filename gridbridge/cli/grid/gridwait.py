@@ -3,13 +3,14 @@
 import click
 
 from gridbridge.cli.grid import relay, waiting
-from gridbridge.cli.options import FOLDER
+from gridbridge.cli.options import FOLDER, VERSION
 from gridbridge.services.tools import campaigns
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("numbers", metavar="ID...", type=int, nargs=-1, required=True)
 @FOLDER
+@VERSION
 def gridwait(numbers: tuple[int, ...], folder: str) -> int:
     """Wait until campaigns have ended; a paused one has not.
 

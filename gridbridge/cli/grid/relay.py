@@ -1,7 +1,8 @@
 """On a login node the grid commands go on to the transfer host, by the person's own ssh.
 
 Only there are the spool and the published files; where those are mounted nothing goes on. Whoever
-asks for help, or for other published files, is answered here. What a command writes is brought.
+asks for help, the version or other published files is answered here. What a command writes is
+brought.
 """
 
 import os
@@ -22,7 +23,7 @@ from gridbridge.shell import relay
 from gridbridge.shell.files import is_own
 
 PROGRAMS = "/opt/gridbridge/bin"
-HERE = ("-h", "--help", "--published")
+HERE = ("-h", "--help", "--published", "--version")
 NOT_REACHED = "{}: {} was not reached; nothing is changed there"
 LOST = (
     "{}: the connection to {} was lost, and it may be done there;"

@@ -10,7 +10,9 @@ from click import Command
 from click.testing import CliRunner, Result
 
 from gridbridge.cli import program
+from gridbridge.cli.grid.gridclusters import gridclusters
 from gridbridge.cli.grid.griddel import griddel
+from gridbridge.cli.grid.gridevents import gridevents
 from gridbridge.cli.grid.gridnotify import gridnotify
 from gridbridge.cli.grid.gridstat import gridstat
 from gridbridge.cli.grid.gridsub import gridsub
@@ -468,3 +470,33 @@ def test_a_jdl_in_the_place_of_a_script_is_refused(tmp_path: Path) -> None:
     done = CliRunner().invoke(gridsub, [str(path)], standalone_mode=False)
 
     assert f"gridsub -f {path}" in done.output + str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        (gridsub, {"--file", "--json", "--campaign", "--jobfile", "--jsonjob"}),
+        (griddel, {"--campaign_ids", "--pause", "--resume", "--job", "--verbose"}),
+        (gridstat, {"--campaign", "--dump", "--full", "--offset", "--events", "--job", "--cinfos"}),
+        (gridstat, {"--headerless", "--pretty", "--username", "--stdout", "--stderr", "--jdl"}),
+        (gridevents, {"--campaign", "--global", "--event", "--fix", "--resubmit", "--all"}),
+        (gridevents, {"--verbose"}),
+        (gridclusters, {"--infos", "--more_infos", "--usage", "--bars"}),
+        (gridnotify, {"--list", "--mail", "--jabber", "--unsubscribe", "--severity", "--verbose"}),
+    ],
+)
+def test_cigris_long_names_are_known(command: Command, names: set[str]) -> None:
+    """Scripts that were written for CiGri's commands type them, and ask for the version."""
+    known = {word for each in command.params for word in each.opts}
+
+    assert names | {"--version"} <= known
+
+
+def test_griddel_takes_what_scripts_of_cigri_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    answers = {1: Answer.DONE, 2: Answer.DONE}
+    monkeypatch.setattr(campaigns, "ask", lambda *words, **_: asked.append(words) or answers)  # type: ignore[func-returns-value]
+
+    CliRunner().invoke(griddel, ["--pause", "--campaign_ids", "1,2", "-v"], standalone_mode=False)
+
+    assert asked == [(Verb.PAUSE, (1, 2))]
