@@ -22,6 +22,32 @@ def test_the_lines_of_a_file_that_are_not_blank_are_added(tmp_path: Path) -> Non
     assert named_once(lines, BEFORE) == ("c 4", "a#2 5", "b#3 6", "b#4 7")
 
 
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ('["c 4", "d"]\n', ("c 4", "d")),
+        ('[\n  "c 4",\n\n  "d"\n]\n', ("c 4", "d")),
+        ("[c] 4\n[d]\n", ("[c] 4", "[d]")),
+        ('["c", 4\n', ('["c", 4',)),
+    ],
+    ids=["a line", "many lines", "words", "broken"],
+)
+def test_a_file_that_is_a_json_list_is_read_as_one(
+    tmp_path: Path, text: str, lines: tuple[str, ...]
+) -> None:
+    """As CiGri's -F; lines that only look like one are tasks."""
+    (tmp_path / "more").write_text(text)
+
+    assert added.of_file(f"{tmp_path}/more") == lines
+
+
+def test_a_file_with_a_list_of_other_things_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "more").write_text("[1, 2]")
+
+    with pytest.raises(ConfigError):
+        added.of_file(f"{tmp_path}/more")
+
+
 def test_a_json_list_is_added() -> None:
     """As a JDL's params."""
     assert added.of_text("-J", '["c 4", "a"]') == ("c 4", "a")

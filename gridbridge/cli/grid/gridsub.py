@@ -98,7 +98,7 @@ def _is_of_qsub(error: click.UsageError) -> bool:
 @click.option(
     *("-F", "--jobfile", "added_file"),
     metavar="FILE",
-    help="With -c: a line a task; - is standard input.",
+    help="With -c: a line a task, or a JSON list; - is standard input.",
 )
 @click.option("-J", "--jsonjob", "added_text", metavar="JSON", help='With -c: ["FIRST TASK", ...].')
 @click.option("--array", "numbers", metavar="N-M[:STEP]", help="Run a command for each number.")
