@@ -14,7 +14,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.errors import GridbridgeError, ReaderGone
 
-DEBUGS = {"gridbridge": "--debug", "gridsub": "-d"}  # programs that show where, by this
+DEBUGS = ("gridbridge", "gridsub")  # programs that show where, by --debug
 DONE, ERROR = 0, 2
 INTERRUPTED = 130  # as a shell reports SIGINT
 READER_GONE = 141  # as a shell reports SIGPIPE
@@ -57,7 +57,7 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
         return _told(name, str(error))
     except Exception as error:  # the boundary: nobody above it could act
         _log.debug("unexpected", exc_info=True)
-        hint = f"; {DEBUGS[name]} shows where" if name in DEBUGS else ""
+        hint = "; --debug shows where" if name in DEBUGS else ""
         return _told(name, f"unexpected {type(error).__name__}: {error}{hint}")
 
 

@@ -13,7 +13,9 @@ STANDARD_INPUT = "-"
 USAGE = "-c ID goes with -F FILE or -J JSON, and with no other campaign"
 
 
-def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> int:
+def add(
+    number: int, file: str | None, text: str | None, *, is_check: bool, is_details: bool
+) -> int:
     """Add the lines of a file or of a JSON list; a check stores nothing. Return the status."""
     one = campaign_tasks.find(number)
     if one and not one.state.is_alive:
@@ -36,5 +38,6 @@ def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> i
     with runner_reply.told("gridsub"):
         campaigns.add(number, new)
     added = count(len(new), "task")
-    lines = (f"{added} successfully added", f"CAMPAIGN_ID={number}")
+    more = [runner_reply.details(number, said)] if is_details else []
+    lines = (f"{added} successfully added", *more, f"CAMPAIGN_ID={number}")
     return runner_reply.stored("gridsub", lines, f"{added} more of campaign {number} are stored")

@@ -146,7 +146,8 @@ def _is_of_qsub(error: click.UsageError) -> bool:
 @click.option("--check", "is_check", is_flag=True, help="Say what would become of it; store none.")
 @click.option("--wait", "is_wait", is_flag=True, help="Wait for its end: 1 unless all succeed.")
 @click.option("--ready", "is_ready", is_flag=True, hidden=True)  # from a login node
-@click.option("-d", "is_debug", is_flag=True, help="Show where an error came from.")
+@click.option("-d", "--details", "is_details", is_flag=True, help="Print what is stored, as JSON.")
+@click.option("--debug", "is_debug", is_flag=True, help="Show where an error came from.")
 @VERSION
 @click.argument("words", metavar="[-|SCRIPT [WORD...]|-- CMD [WORD...]]", nargs=-1)
 def gridsub(
@@ -167,6 +168,7 @@ def gridsub(
     is_check: bool,
     is_wait: bool,
     is_ready: bool,
+    is_details: bool,
     is_debug: bool,
     words: tuple[str, ...],
 ) -> int:
@@ -212,7 +214,8 @@ def gridsub(
         wishes=wishes,
         type_=type_,
     )
-    options = ["--check"] * is_check + ["--wait"] * is_wait + ["-d"] * is_debug
+    options = ["--check"] * is_check + ["--wait"] * is_wait
+    options += ["--details"] * is_details + ["--debug"] * is_debug
     try:
         with debugging.traced(is_debug):
             if added_to is not None:
@@ -243,12 +246,12 @@ def _brought(said: Said, options: list[str]) -> int:
         from gridbridge.cli.grid import checking  # the decisions of a cycle are slow to load
 
         return checking.check(said)
-    return _told(_submitted(said), "--wait" in options)
-
-
-def _submitted(said: Said) -> int:
-    """Bring a campaign, after the datasets that it names; return its number."""
     admitted = admission.require_admitted(said)
+    return _told(_submitted(admitted), admitted, options)
+
+
+def _submitted(admitted: Said) -> int:
+    """Bring a campaign, after the datasets that it names; return its number."""
     if admitted.jdl.datasets:
         from gridbridge.services.tools.datasets import handover  # few campaigns have some
 
@@ -268,7 +271,7 @@ def _add(typed: Typed, number: int, file: str | None, text: str | None, options:
     if there := relay.host(CAMPAIGNS):
         return _go_on_adding(there, number, file, text, options)
     is_check = "--check" in options
-    status = adding.add(number, file, text, is_check=is_check)
+    status = adding.add(number, file, text, is_check=is_check, is_details="--details" in options)
     return status or _waited(number, "--wait" in options and not is_check)
 
 
@@ -280,10 +283,11 @@ def _go_on_adding(
     return _gone_on(there, words, options, lines)
 
 
-def _told(number: int, is_wait: bool) -> int:
-    lines = ("Campaign successfully submitted", f"CAMPAIGN_ID={number}")
+def _told(number: int, said: Said, options: list[str]) -> int:
+    more = [runner_reply.details(number, said)] if "--details" in options else []
+    lines = ("Campaign successfully submitted", *more, f"CAMPAIGN_ID={number}")
     status = runner_reply.stored("gridsub", lines, f"campaign {number} is stored")
-    return status or _waited(number, is_wait)
+    return status or _waited(number, "--wait" in options)
 
 
 def _waited(number: int, is_wait: bool) -> int:

@@ -1,11 +1,14 @@
 """Tells who waits for gridbridge-runner that it is waited for, and what came of it."""
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from threading import Timer
 
 from gridbridge.cli import output
 from gridbridge.cli.grid import UNANSWERED, UNREACHABLE
+from gridbridge.config.submission.jdl import Said
 from gridbridge.errors import OutputError, ReaderGone
 from gridbridge.services.tools.campaigns import ANSWER_S, TAKEN_S, Unanswered, Unreachable
 
@@ -39,6 +42,11 @@ def ended(program: str, error: Unreachable | Unanswered) -> int:
     """Tell that nobody answered; return the exit status, which says whether it may be done."""
     output.complain(f"{program}: {error}")
     return UNANSWERED if isinstance(error, Unanswered) else UNREACHABLE
+
+
+def details(number: int, said: Said) -> str:
+    """Return a campaign as it is stored, as a line of JSON; its tasks are only counted."""
+    return json.dumps({"id": number, **asdict(said.jdl), "nb_jobs": len(said.parameters)})
 
 
 def stored(program: str, lines: Sequence[str], what: str) -> int:

@@ -1,5 +1,6 @@
 """What users type about campaigns, in CiGri's words."""
 
+import json
 import os
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -256,6 +257,23 @@ def test_a_campaign_that_was_taken_is_told_in_cigris_words(
     assert done.output == "Campaign successfully submitted\nCAMPAIGN_ID=12\n"
 
 
+@pytest.mark.parametrize("option", ["-d", "--details"])
+def test_a_campaign_that_was_taken_is_told_with_all_of_it(
+    monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    """CiGri's -d prints its JSON between the two lines that scripts read."""
+    text = '{"name": "n", "nb_jobs": 3, "exec_file": "x", "clusters": {"beta": {}}}'
+    monkeypatch.setattr(campaigns, "submit", lambda _: 12)
+
+    done = CliRunner().invoke(gridsub, [option, "-"], input=text, standalone_mode=False)
+
+    first, details, last = done.output.splitlines()
+    found = json.loads(details)
+    assert (first, last) == ("Campaign successfully submitted", "CAMPAIGN_ID=12")
+    assert (found["id"], found["name"], found["nb_jobs"]) == (12, "n", 3)
+    assert found["clusters"]["beta"]["exec_file"] == "x"
+
+
 @pytest.mark.usefixtures("no_host")
 def test_where_nobody_takes_campaigns_nothing_is_stored() -> None:
     """75: it may be tried again elsewhere, or later."""
@@ -297,7 +315,7 @@ def test_what_may_be_done_has_a_status_of_its_own(
 
 
 @pytest.mark.usefixtures("no_host")
-@pytest.mark.parametrize("options", [[], ["-d"]], ids=["plain", "debug"])
+@pytest.mark.parametrize("options", [[], ["--debug"]], ids=["plain", "debug"])
 @pytest.mark.parametrize(
     ("text", "status", "error"),
     [
@@ -315,7 +333,7 @@ def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
     status: int,
     error: str,
 ) -> None:
-    """As with CiGri's -d, on standard error; the exit status is the same one."""
+    """On standard error; the exit status is the same one."""
     read = sources.read
 
     def reads(source: str, said: str, type_: str) -> Said:
@@ -475,7 +493,7 @@ def test_a_jdl_in_the_place_of_a_script_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "names"),
     [
-        (gridsub, {"--file", "--json", "--campaign", "--jobfile", "--jsonjob"}),
+        (gridsub, {"--file", "--json", "--campaign", "--jobfile", "--jsonjob", "--details"}),
         (griddel, {"--campaign_ids", "--pause", "--resume", "--job", "--verbose"}),
         (gridstat, {"--campaign", "--dump", "--full", "--offset", "--events", "--job", "--cinfos"}),
         (gridstat, {"--headerless", "--pretty", "--username", "--stdout", "--stderr", "--jdl"}),
