@@ -19,8 +19,8 @@ from gridbridge.decisions.elastic.squeeze.scores import (
     OFFLINE_PRIMARY,
     SPREAD,
     WEIGHTS,
-    Figures,
-    figures_of,
+    Contribution,
+    contribution_of,
 )
 
 Change = tuple[float, tuple[tuple[int, float, float], ...]]  # of the sums, and of some spreads
@@ -35,7 +35,7 @@ class Changes:
         self.at = at
         self.online = at.online
         count = len(self.online) or 1
-        told = [at.figures[node] for node in self.online]
+        told = [at.contributions[node] for node in self.online]
         self.centre = [sum(one[k] for one in told) / count for k in STANDING]
         self.given: list[dict[Burden, Change]] = [{} for _ in at.loads]
         self.taken: list[dict[tuple[Burden, bool], Change | None]] = [{} for _ in at.loads]
@@ -46,7 +46,7 @@ class Changes:
         for node in changed:
             self.given[node].clear()
             self.taken[node].clear()
-        told = [self.at.figures[node] for node in self.online]
+        told = [self.at.contributions[node] for node in self.online]
         self.sums = [sum(one[k] - self.centre[k] for one in told) for k in STANDING]
         self.squares = [sum((one[k] - self.centre[k]) ** 2 for one in told) for k in STANDING]
         self.away = sum(
@@ -80,7 +80,7 @@ class Changes:
         """Return what is changed by another load of a node."""
         if not self.at.is_online[node]:
             return _away(load) - _away(self.at.loads[node]), ()
-        old, new = self.at.figures[node], figures_of(self.at.sites[node], load)
+        old, new = self.at.contributions[node], contribution_of(self.at.sites[node], load)
         spreads = []
         for k in STANDING:
             before, after = old[k] - self.centre[k], new[k] - self.centre[k]
@@ -153,7 +153,7 @@ class Changes:
         return WEIGHTS[k] * sqrt(variance) if variance > 0 else 0.0
 
 
-def _linear(one: Figures) -> float:
+def _linear(one: Contribution) -> float:
     return (
         one.failing * FAILING
         + one.conflicts * CONFLICT

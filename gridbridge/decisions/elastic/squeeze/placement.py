@@ -15,7 +15,7 @@ from gridbridge.decisions.elastic.squeeze.loads import (
     without_primary,
     without_secondary,
 )
-from gridbridge.decisions.elastic.squeeze.scores import Figures, figures_of, score
+from gridbridge.decisions.elastic.squeeze.scores import Contribution, contribution_of, score
 from gridbridge.model.elastic.ganeti import NO_NODE, Cluster, Kind
 
 Changed = dict[int, Load]  # nodes and what they would carry
@@ -31,7 +31,7 @@ class Placement:
     movable: tuple[int, ...]
     mirrored: frozenset[int]
     loads: list[Load]
-    figures: list[Figures]
+    contributions: list[Contribution]
     is_online: list[bool]
     has_pairs: bool  # some node has a location where instances exclude each other
 
@@ -50,29 +50,31 @@ class Placement:
             burdens=list(self.burdens),
             homes=list(self.homes),
             loads=list(self.loads),
-            figures=list(self.figures),
+            contributions=list(self.contributions),
             is_online=is_online,
         )
 
     def score(self, changed: Mapping[int, Load]) -> float:
         """Return the score with these nodes' loads instead of theirs."""
-        figures, offline = [], []
+        contributions, offline = [], []
         pairs: Counter[tuple[str, str]] = Counter()
         for node, is_online in enumerate(self.is_online):
             load = changed.get(node)
             if not is_online:
                 offline.append(load or self.loads[node])
                 continue
-            figures.append(figures_of(self.sites[node], load) if load else self.figures[node])
+            contributions.append(
+                contribution_of(self.sites[node], load) if load else self.contributions[node]
+            )
             if self.has_pairs:
                 pairs.update((load or self.loads[node]).pairs)
-        return score(figures, offline, pairs)
+        return score(contributions, offline, pairs)
 
     def apply(self, instance: int, home: tuple[int, int], changed: Changed) -> None:
         """Move an instance for good."""
         for node, load in changed.items():
             self.loads[node] = load
-            self.figures[node] = figures_of(self.sites[node], load)
+            self.contributions[node] = contribution_of(self.sites[node], load)
         self.homes[instance] = home
         self.burdens[instance] = self.burden_at(instance, *home)
 
@@ -104,7 +106,9 @@ def place(cluster: Cluster) -> Placement:
         ),
         mirrored=frozenset(at for at, one in enumerate(asked) if one.is_mirrored),
         loads=loads,
-        figures=[figures_of(site, load) for site, load in zip(known, loads, strict=True)],
+        contributions=[
+            contribution_of(site, load) for site, load in zip(known, loads, strict=True)
+        ],
         is_online=[not node.is_offline for node in cluster.nodes],
         has_pairs=any(one.tags for one in asked) and any(site.locations for site in known),
     )

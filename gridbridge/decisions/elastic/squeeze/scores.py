@@ -14,7 +14,7 @@ OFFLINE, OFFLINE_PRIMARY = 4.0, 16.0  # for each instance on a node that is offl
 EQUAL = 1e-9  # scores so near each other are reckoned again
 
 
-class Figures(NamedTuple):
+class Contribution(NamedTuple):
     """What one node adds to the score; the spread of the first eight counts."""
 
     free_mem: float
@@ -35,14 +35,14 @@ WEIGHTS = (0.5, 1.0, 1.0, 1.0, 3.0, 1.0, 1.0, 0.5)  # of those, hbal's like ones
 FAILING, CONFLICT, LOCATION, TOGETHER, KEPT = 1.0, 2.0, 1.0, 1.0, 0.25
 
 
-def figures_of(site: Site, load: Load) -> Figures:
+def contribution_of(site: Site, load: Load) -> Contribution:
     """Return what a node adds to the score."""
     copies = load.primaries + load.secondaries
     if site.is_exclusive:
         part, whole = float(load.free_spindles), float(site.spindles)
     else:
         part, whole = float(load.free_disk), site.disk
-    return Figures(
+    return Contribution(
         ratio(site.room - load.live_mem, site.mem),
         part / whole if whole else 1.0,
         ratio(load.kept_mem, site.mem),
@@ -58,7 +58,7 @@ def figures_of(site: Site, load: Load) -> Figures:
 
 
 def score(
-    online: Sequence[Figures],
+    online: Sequence[Contribution],
     offline: Sequence[Load],
     pairs: Mapping[tuple[str, str], int],
 ) -> float:
@@ -83,7 +83,7 @@ def score(
     return total
 
 
-def _total(online: Sequence[Figures], at: int) -> float:
+def _total(online: Sequence[Contribution], at: int) -> float:
     total = 0.0
     for one in online:
         total += one[at]
