@@ -10,9 +10,10 @@ from gridbridge.batch.gridengine.consumables import taken
 from gridbridge.batch.gridengine.status import names, queue_settings, show, snapshot
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed, StateError
+from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.route import Cell
 from gridbridge.model.site.besteffort import BestEffortCell
-from gridbridge.model.site.setup import CellSetup, Settings, is_besteffort, same_host, words
+from gridbridge.model.site.setup import CellSetup, Settings, is_besteffort, words
 from gridbridge.model.snapshot import QueueStatus
 from gridbridge.shell import host
 
@@ -96,7 +97,7 @@ def queue_instances(cell: Cell, cluster: str) -> tuple[QueueStatus, ...]:
 def slots_on(cell: Cell, name: str) -> Mapping[str, int]:
     """Return the slots of every queue on a host."""
     seen = queue_instances(cell, "")
-    return {each.queue: each.slots_total for each in seen if same_host(each.host, name)}
+    return {each.queue: each.slots_total for each in seen if is_same_host(each.host, name)}
 
 
 def check_answers(cell: Cell) -> None:

@@ -19,6 +19,7 @@ from gridbridge.decisions.site.paths import (
     written,
 )
 from gridbridge.decisions.site.setup.scheduling import BY_NUMBER, QUEUE_ORDER, judged
+from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.elastic.sections import Balance, Bootstrap
 from gridbridge.model.places import (
     AS_ROOT,
@@ -33,7 +34,7 @@ from gridbridge.model.places import (
 )
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.balancer import BalancerFacts, CellRights
-from gridbridge.model.site.setup import Edit, Finding, State, Verb, same_host
+from gridbridge.model.site.setup import Edit, Finding, State, Verb
 
 VERBS = ("name", "unname", "export", "unexport", "node")  # of gridbridge-as-root
 SUDOERS_LINE = f"{BALANCE_ACCOUNT} ALL=(root) NOPASSWD: " + ", ".join(
@@ -93,7 +94,7 @@ def running(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[Fin
 def elsewhere(facts: BalancerFacts) -> str:
     """Return the master if it is another host than this one, else nothing."""
     master = facts.cell.master if facts.cell else ""
-    return "" if same_host(master, facts.host) else master
+    return "" if is_same_host(master, facts.host) else master
 
 
 def removal(facts: BalancerFacts) -> Iterator[Edit]:
@@ -118,7 +119,7 @@ def _admitted(
     cell: CellRights, what: str, kind: str, name: str, admitted: tuple[str, ...]
 ) -> Finding:
     item = f"{cell.name}: {what} {name}"
-    if any(same_host(name, one) for one in admitted):
+    if any(is_same_host(name, one) for one in admitted):
         return Finding(item=item, state=State.OK, found="admitted")
     edit = Edit(verb=Verb.ADMIT, cell=cell.name, kind=kind, name=name)
     return broken(item, "not admitted", "admitted", edit)

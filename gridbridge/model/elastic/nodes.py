@@ -69,12 +69,15 @@ def short_name(host: str) -> str:
 
 
 def is_same_host(one: str, other: str) -> bool:
-    """Say whether two names mean one host; a name without a domain is that of any domain."""
+    """Say whether two names mean one host; a name without a domain is that of any domain.
+
+    The case of letters means nothing, as in Grid Engine and the name service.
+    """
     if one == other:
         return True
-    short, _, domain = one.partition(".")
-    other_short, _, other_domain = other.partition(".")
-    return short == other_short and not (domain and other_domain)
+    short, _, domain = one.lower().partition(".")
+    other_short, _, other_domain = other.lower().partition(".")
+    return short == other_short and (domain == other_domain or not (domain and other_domain))
 
 
 class Nodes:

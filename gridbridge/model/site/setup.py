@@ -223,9 +223,3 @@ def is_besteffort(queue: Settings) -> bool:
 def has_starter(queue: Settings) -> bool:
     """Whether a queue runs our starter."""
     return queue.get("starter_method", "").startswith(METHODS)
-
-
-def same_host(one: str, other: str) -> bool:
-    """Compare host names, a short one with a qualified one too."""
-    one, other = one.lower(), other.lower()
-    return one == other or one == other.partition(".")[0] or other == one.partition(".")[0]

@@ -13,6 +13,7 @@ from dataclasses import replace
 from gridbridge.decisions.site.setup.complexes import REMOTE
 from gridbridge.decisions.site.setup.host import SENSOR
 from gridbridge.decisions.site.setup.people import taken_back
+from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.site.setup import (
     CellSetup,
     Edit,
@@ -22,7 +23,6 @@ from gridbridge.model.site.setup import (
     is_transfer,
     is_true,
     pairs,
-    same_host,
     words,
 )
 
@@ -58,7 +58,7 @@ def _sensor(situation: SetupSituation, others: list[str]) -> Iterator[Edit]:
     wanted = situation.wanted
     hosts = (each for name in others for each in words(situation.home.queues[name]["hostlist"]))
     own = (situation.home.host or {}).get("load_sensor", "")
-    if not own or any(same_host(wanted.host, host) for host in hosts):
+    if not own or any(is_same_host(wanted.host, host) for host in hosts):
         return
     kept = [each for each in words(own) if each != SENSOR]
     setting = Edit(verb=Verb.SET_HOST, cell=wanted.home, name=wanted.host, attribute="load_sensor")
@@ -145,4 +145,4 @@ def _is_ours(done: Edit, cell: CellSetup) -> bool:
     if done.verb == Verb.SET_HOST:
         return (cell.host or {}).get(done.attribute) == done.value
     lists = {"operator": cell.operators, "submit": cell.submit_hosts, "admin": cell.admin_hosts}
-    return any(same_host(done.name, name) for name in lists.get(done.kind, ()))
+    return any(is_same_host(done.name, name) for name in lists.get(done.kind, ()))

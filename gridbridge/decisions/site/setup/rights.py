@@ -4,6 +4,7 @@ The host sends its users' jobs to both cells and the service alters and deletes 
 an admin host may change a cell's set-up (sge_conf(5), qconf(1) -as, -ah, -ao).
 """
 
+from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.site.setup import (
     CellSetup,
     Edit,
@@ -12,7 +13,6 @@ from gridbridge.model.site.setup import (
     State,
     Undo,
     Verb,
-    same_host,
 )
 
 
@@ -49,8 +49,8 @@ def _by_ssh(situation: SetupSituation) -> Finding:
 def _in_cell(cluster: str, cell: CellSetup, situation: SetupSituation) -> tuple[Finding, ...]:
     account, host = situation.wanted.service_account, situation.wanted.host
     may_operate = account in (*cell.operators, *cell.managers)
-    is_admin = any(same_host(host, name) for name in cell.admin_hosts)
-    is_submit = any(same_host(host, name) for name in cell.submit_hosts)
+    is_admin = any(is_same_host(host, name) for name in cell.admin_hosts)
+    is_submit = any(is_same_host(host, name) for name in cell.submit_hosts)
     where = "" if is_admin else cell.master
     return (
         _right(cluster, "admin", host, is_admin, where),
