@@ -7,6 +7,7 @@ import pty
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Self
 
 import pytest
 from click.testing import CliRunner, Result
@@ -351,56 +352,62 @@ def test_watching_ends_with_the_campaigns(site: Site) -> None:
     assert [line[69:] for line in shown] == ["R  3/2003 (0%)", "T  2003/2003 (100%)"]
 
 
+class Terminal:
+    """A terminal of some columns and lines, and all that was written to it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, columns: int, lines: int = 24) -> None:
+        self._monkeypatch = monkeypatch
+        self._size = {"TERM": "xterm", "COLUMNS": str(columns), "LINES": str(lines)}
+        self._shown = b""
+
+    def __enter__(self) -> Self:
+        self._mine, theirs = pty.openpty()
+        for key, word in self._size.items():
+            self._monkeypatch.setenv(key, word)
+        self._file = open(theirs, "w", encoding="utf-8")
+        self._monkeypatch.setattr("sys.stdout", self._file)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        os.close(self._mine)
+
+    def until(self, sign: bytes) -> None:
+        """Read until it shows something."""
+        self._file.flush()
+        while sign not in self._shown:
+            self._shown += os.read(self._mine, 65536)
+
+    @property
+    def text(self) -> str:
+        """What was read."""
+        return self._shown.decode(errors="replace")
+
+
 def test_of_more_campaigns_than_lines_those_that_go_on_are_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And how many there are besides; on a narrow terminal their numbers are not cut."""
     over = [replace(SWEEP, number=n, state=CampaignState.TERMINATED) for n in range(21, 60)]
-    mine, theirs = pty.openpty()
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setenv("LINES", "5")
     every = [*over, replace(SWEEP, number=60)]
     looks = [every, [replace(one, state=CampaignState.TERMINATED) for one in every]]
-    with open(theirs, "w", encoding="utf-8") as terminal:
-        monkeypatch.setattr("sys.stdout", terminal)
-        shown: list[bytes] = []
+    with Terminal(monkeypatch, columns=40, lines=5) as terminal:
+        watching.watch(lambda: looks.pop(0), lambda _: terminal.until(b"    60 "))
 
-        def until(sign: bytes) -> None:
-            while sign not in b"".join(shown):
-                shown.append(os.read(mine, 65536))
-
-        watching.watch(lambda: looks.pop(0), lambda _: until(b"    60 "))
-    os.close(mine)
-
-    text = b"".join(shown).decode(errors="replace")
     for part in ("    60 sw$eep R ", " 3/2003", "    59 ", "    58 ", "and 37 more"):
-        assert part in text
-    assert "    57 " not in text
+        assert part in terminal.text
+    assert "    57 " not in terminal.text
 
 
 def test_at_a_terminal_each_campaign_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes on in its place, with how many tasks have ended and failed, to the last look."""
     steps = [SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
-    mine, theirs = pty.openpty()
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "90")
-    with open(theirs, "w", encoding="utf-8") as terminal:
-        monkeypatch.setattr("sys.stdout", terminal)
-        shown: list[bytes] = []
+    with Terminal(monkeypatch, columns=90) as terminal:
+        watching.watch(lambda: [steps.pop(0)], lambda _: terminal.until(b" 3/2003"))
+        terminal.until(b"2003/2003")
 
-        def until(sign: bytes) -> None:
-            while sign not in b"".join(shown):
-                shown.append(os.read(mine, 65536))
-
-        watching.watch(lambda: [steps.pop(0)], lambda _: until(b" 3/2003"))
-        terminal.flush()
-        until(b"2003/2003")
-    os.close(mine)
-
-    text = b"".join(shown).decode(errors="replace")
     for part in ("     7 sw$eep\ufffd", " R ", " T ", "\u2501", "1 failed", "\r\x1b[2K"):
-        assert part in text
+        assert part in terminal.text
 
 
 def test_a_forecast_is_told_and_drawn(site: Site, tmp_path: Path) -> None:
