@@ -19,6 +19,7 @@ from gridbridge.errors import (
     NotAsBrought,
     NotOurs,
     NotRead,
+    StateError,
     Untrusted,
 )
 from gridbridge.model.places import (
@@ -39,6 +40,8 @@ FAILED, REFUSED = 1, 2
 LIMIT_S = 45  # less than the service waits
 FILES, FEWEST_FILES = 4096, 256  # that may be open
 MIN_UID = 1000  # the configuration may say another
+# What reading JSON that a person wrote may raise, whatever it is.
+UNREADABLE = (OSError, StateError, ValueError, KeyError, TypeError, RecursionError)
 
 
 class Refused(GridbridgeError):

@@ -2,8 +2,7 @@
 
 import json
 
-from gridbridge.errors import StateError
-from gridbridge.methods.owner import Refused
+from gridbridge.methods.owner import UNREADABLE, Refused
 from gridbridge.model.places import CAMPAIGNS, TAKEN_REQUEST
 from gridbridge.shell import files
 
@@ -24,7 +23,7 @@ def require_asked(token: str, campaign: int, uid: int) -> str:
         data, facts = files.read(path, MAX_BYTES)
         said = json.loads(data)
         is_asked = said["verb"] == RESUBMIT and campaign in said["of"]
-    except (OSError, StateError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise Refused(f"{path}: {error!r}") from error
     if not is_asked or facts.st_uid not in (uid, ROOT):
         raise Refused(f"{path}: its owner does not ask for tasks of campaign {campaign} there")

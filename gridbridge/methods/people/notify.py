@@ -11,7 +11,7 @@ import os
 import pwd
 from typing import NoReturn
 
-from gridbridge.errors import CommandFailed, StateError
+from gridbridge.errors import CommandFailed
 from gridbridge.methods import owner
 from gridbridge.methods.owner import Refused
 from gridbridge.model.ids import is_cluster_name
@@ -49,7 +49,7 @@ def read_wish(name: str) -> tuple[str, int]:
         data, facts = files.read(f"{CAMPAIGNS}/{name}", MAX_BYTES)
         said = json.loads(data)
         verb, way, path = said["verb"], said["way"], said["identity"]
-    except (OSError, StateError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except owner.UNREADABLE as error:
         raise Refused(f"{name}: {error!r}") from error
     if (verb, way) != ("subscribe", "program") or not isinstance(path, str) or path[:1] != "/":
         raise Refused(f"{name}: nobody asks to be told by a program there")

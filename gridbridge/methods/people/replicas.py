@@ -12,7 +12,6 @@ import os
 import sys
 from typing import NoReturn
 
-from gridbridge.errors import StateError
 from gridbridge.methods import owner
 from gridbridge.methods.owner import Refused
 from gridbridge.model.places import CAMPAIGNS, CONFIG, KEPT_DATASET
@@ -64,7 +63,7 @@ def read(name: str) -> tuple[str, int]:
         _require_own(f"{CAMPAIGNS}/{person}", int(number))
         data, facts = files.read(f"{CAMPAIGNS}/{name}", MAX_BYTES, int(number))
         dataset = json.loads(data)["dataset"]
-    except (OSError, StateError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except owner.UNREADABLE as error:
         raise Refused(f"{name}: {error!r}") from error
     if not _is_dataset(dataset):
         raise Refused(f"{name}: no name of a dataset")
