@@ -29,6 +29,10 @@ IN_PLACE = ("--inplace", "--no-whole-file")  # in a folder that nobody uses yet
 PROGRESS = "--info=progress2"
 LISTED = ("--from0", "--files-from=-")
 INCOMPLETE = 23  # rsync(1): partial transfer due to error
+FILE_ERROR = (
+    11  # rsync(1): error in file I/O; of the other side's it may lose the line that says more
+)
+UNREAD = "a file could not be read or written"
 DANGLING = "symlink has no referent"
 FOLLOWS = ("Broken pipe", "connection unexpectedly closed")  # from what the other side has met
 LOOK_S = 0.5  # between two checks whether the job was deleted
@@ -139,7 +143,8 @@ def _carry(
         return True
     host = login.host if login else ""
     explained = ssh.explain(login, words.encode()) if login else ""
-    why = explained or _reason(lines or told, host) or f"exit status {status}"
+    ended = UNREAD if status == FILE_ERROR else f"exit status {status}"
+    why = explained or _reason(lines or told, host) or ended
     raise CommandFailed((PROGRAM,), status, stderr=why.encode(), host=host, transient=True)
 
 

@@ -47,8 +47,10 @@ FULL = 'rsync: [receiver] write failed on "/data/f": No space left on device (28
         (CUT, 255, "the connection to beta was lost"),
         (CLOSED, 12, "the connection to beta was lost"),
         (CUT + FULL, 11, '[receiver] write failed on "/data/f": No space left on device (28)'),
+        ("", 11, "a file could not be read or written"),
+        ("", 14, "exit status 14"),
     ],
-    ids=["cut", "closed", "full"],
+    ids=["cut", "closed", "full", "file error", "silent"],
 )
 def test_what_follows_from_a_failure_is_not_told_as_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, status: int, why: str

@@ -4,13 +4,14 @@ Killed anywhere it is done again, and what came before is not carried again. Fil
 those of staged jobs do; between two clusters by ssh they go by a folder here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from gridbridge.apply.rebalance import areas
 from gridbridge.apply.rebalance.areas import Area
-from gridbridge.errors import StorageUnusable
+from gridbridge.errors import CommandFailed, StorageUnusable
 from gridbridge.model.rebalance.datasets import Dataset, Replica, Sums, difference
 from gridbridge.model.route import Login
 from gridbridge.shell import rsync
@@ -81,14 +82,16 @@ class Copier:
         pace = Pace(
             tell=lambda line: self.tell(f"{area.name}: {line}"), kib_per_s=area.bwlimit_kib_per_s
         )
+        is_relayed = source.login and target.login
         with areas.told(area):
-            if not (source.login and target.login):
+            if is_relayed:
+                here = Place(login=None, folder=relay)
+                self.carry(source, here, names, pace)
+                source = here
+            with _told_when_full(area):
                 self.carry(source, target, names, pace)
-                return
-            here = Place(login=None, folder=relay)
-            self.carry(source, here, names, pace)
-            self.carry(here, target, names, pace)
-        rsync.remove(relay)
+        if is_relayed:
+            rsync.remove(relay)
 
     def _whole(self, area: Area, dataset: Dataset) -> Replica:
         return Replica(
@@ -97,3 +100,17 @@ class Copier:
             is_whole=True,
             checked_at=self.clock.now(),
         )
+
+
+@contextmanager
+def _told_when_full(area: Area) -> Iterator[None]:
+    """Look whether an area is full when rsync says only that a file could not be written."""
+    try:
+        yield
+    except CommandFailed as error:
+        if error.status != rsync.FILE_ERROR:
+            raise
+        found = areas.measure(area)
+        if not found.fault and not found.free_bytes:
+            raise StorageUnusable(f"{area.own}: No space left on device") from error
+        raise

@@ -126,10 +126,13 @@ def killed(grid: Grid, host: str, part: str) -> list[str]:
 def test_an_area_that_fills_gets_no_replica(grid: Grid) -> None:
     """300 files of a byte need 300 pages, and the area has 256."""
     done = data(grid, "add", "many", "tree/many", site="small")
+    whole = seen(grid, "many")
+    dropped = data(grid, "drop", "many", site="small")
 
     assert 1 == done.status
     assert "No space left on device" in done.out
-    assert {} == seen(grid, "many")
+    assert {} == whole
+    assert 0 == dropped.status
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ from gridbridge.errors import CommandFailed
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.services.rebalance.served import Served
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.rsync import Pace
+from gridbridge.shell.rsync import FILE_ERROR, Pace
 from gridbridge.state.rebalance.datasets import Records
 
 NAMES = ("alpha-disk", "beta-disk", "gamma-disk")
@@ -23,6 +23,7 @@ class Carrier:
     """Copies files as rsync would: what is there and the same is left alone."""
 
     dies_after: int = -1  # files; fewer than none: never
+    finds_no_room: bool = False  # and says no more than rsync does under load
     spoils: set[str] = field(default_factory=set)  # whose content arrives wrong, once
     carried: list[str] = field(default_factory=list)
 
@@ -32,6 +33,8 @@ class Carrier:
             here, there = Path(source.folder, name), Path(target.folder, name)
             if there.exists() and there.read_bytes() == here.read_bytes():
                 continue
+            if self.finds_no_room:
+                raise CommandFailed(("rsync",), FILE_ERROR, stderr=b"exit status 11")
             if self.dies_after == 0:
                 raise CommandFailed(("rsync",), 12, stderr=DIED.encode())
             self.dies_after -= 1

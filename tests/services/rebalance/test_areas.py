@@ -9,16 +9,19 @@ from pathlib import Path
 import pytest
 
 from gridbridge.apply.rebalance import areas
-from gridbridge.errors import CommandFailed, NotReached
+from gridbridge.apply.rebalance.copying import Copier, Place
+from gridbridge.errors import CommandFailed, NotReached, StorageUnusable
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.storage import Storage
 from gridbridge.model.route import Login
 from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.services.rebalance import storing
 from gridbridge.shell import ssh
+from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import Completed
-from tests.services.rebalance.areas import Site
+from tests.services.rebalance.areas import Carrier, Site
 
 
 @pytest.fixture(name="site")
@@ -109,6 +112,29 @@ def test_an_area_that_is_mounted_read_only_is_told(site: Site) -> None:
         subprocess.run(["umount", one.path], check=True)
 
     assert (found.fault, found.is_read_only) == ("", True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.root
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_full_area_is_told_where_rsync_says_only_that_it_could_not_write(
+    site: Site, is_full: bool
+) -> None:
+    """Of what the other side said before it ended, a busy machine's rsync may lose all."""
+    one, carrier = site.areas["beta-disk"], Carrier(finds_no_room=True)
+    copier = Copier(clock=Clock(), tell=lambda _: None, carry=carrier)
+    one_file = Dataset(
+        name="a", path="/a", is_tree=False, files=1, size_bytes=1, sha256="", wished=1
+    )
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", one.path], check=True)
+    try:
+        subprocess.run(["fallocate", "-l", "64k" if is_full else "4k", f"{one.path}/x"], check=True)
+        with pytest.raises(StorageUnusable) as failed:
+            copier.copy(one_file, {"a": "0"}, Place(login=None, folder="/"), one, relay="/none")
+    finally:
+        subprocess.run(["umount", one.path], check=True)
+
+    assert ("No space left on device" in str(failed.value)) == is_full
 
 
 def test_an_area_that_hangs_is_not_waited_for_as_long_as_one_that_is_read(
