@@ -81,12 +81,18 @@ def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
         (JobEnd(exit_status=0), WipedFor.WAITED, Outcome.SUCCESS),
         (JobEnd(signal=9, killed_for=KilledFor.DELETION), WipedFor.OVERRAN, Outcome.WALLTIME),
         (JobEnd(exit_status=3), WipedFor.OVERRAN, Outcome.PROGRAM_ERROR),
+        (FORGOTTEN, WipedFor.MOVED, Outcome.MOVED),
+        (JobEnd(signal=9), WipedFor.MOVED, Outcome.SIGNAL),
+        (JobEnd(signal=9, killed_for=KilledFor.DELETION), WipedFor.MOVED, Outcome.CANCELLED),
     ],
 )
 def test_what_nikita_deleted_is_not_its_owners_deletion(
     end: JobEnd, wiped_for: WipedFor, outcome: Outcome
 ) -> None:
-    """What never started has lost nothing; what ended by itself ended so."""
+    """What never started has lost nothing; what ended by itself ended so.
+
+    What is moved is deleted only while it waits: who ended what began was somebody else.
+    """
     found = ended({attempt(1): 99.0}, {1: end}, 600, 60.0, {1: Mark(wiped_for=wiped_for)})
 
     assert [one.outcome for one in found] == [outcome]
