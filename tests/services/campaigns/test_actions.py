@@ -315,6 +315,25 @@ def test_as_many_of_each_kind_are_taken_as_is_told(
     ]
 
 
+def test_a_task_runs_again_before_all_others_or_after_them_as_it_asked(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """By its exit status, 66 or 67, as in CiGri."""
+    do(SEND)
+    outcomes = (Outcome.RESUBMIT_LAST, Outcome.RESUBMIT)
+    ended = tuple(
+        replace(one, outcome=outcome)
+        for one, outcome in zip(campaigns.pending(only(campaigns)), outcomes, strict=True)
+    )
+    again = (Again(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended)
+    do(Plan(ended=ended, again=tuple(again), over=(only(campaigns),)))
+
+    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=3, array_tasks=1),)))
+
+    submitted = [told for told in grid.told if told.startswith("submit")]
+    assert submitted[1:] == ["submit 2 beta 1:2", "submit 3 beta 2:1", "submit 4 beta 0:2"]
+
+
 def test_refusals_have_an_end(campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]) -> None:
     """Each cluster once, and three times more: then the tasks have failed for good."""
     grid.failing["submit"] = ArrayRefused("no such queue")
