@@ -78,6 +78,15 @@ def test_those_of_one_slot_do_not_hold_its_place() -> None:
     assert told(small(0, 2, there=(there(1, 3),))) == {2: 1}
 
 
+def test_one_of_all_campaigns_waits_there() -> None:
+    """However many have such tasks: each of them would flood the cluster by one."""
+    two = (WIDE, replace(WIDE, number=3))
+    seen = small(0, 2, 3, campaigns=two, waiting={2: 50, 3: 50})
+
+    assert told(seen) == {2: 1}
+    assert told(replace(seen, sharing=FAIRLY)) == {2: 1}
+
+
 def test_an_older_campaign_does_not_wait_for_it() -> None:
     """First come, first served: unless the older one is content with what it has there."""
     content = campaign(1, {"beta": at(max_jobs=3)})
