@@ -118,6 +118,21 @@ def test_grid_engine_is_asked_for_all_slots_and_for_one_of_several_values(tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("type_", "types"), [("normal", ()), ("best-effort", ("besteffort",))], ids=["normal", "yields"]
+)
+def test_what_a_jdl_asks_of_a_cluster_is_asked_there(
+    tmp_path: Path, type_: str, types: tuple[str, ...]
+) -> None:
+    """Its project and queue, its walltime, and whether its tasks make way."""
+    asked = {"project": "physics", "queue": "long.q", "walltime": "0:10", "type": type_}
+    (spec,) = read(tmp_path, "0:1", **jdl_of(asked))
+
+    wish = spec.request
+    assert (wish.project, wish.targets, wish.types) == ("physics", "long.q", types)
+    assert dict(wish.hard)["h_rt"] == "600"
+
+
+@pytest.mark.parametrize(
     "tasks",
     ["990000002:1", "990000001:1", "990000000:1,0:1", "990000000-990000001:1", "999999999:1"],
     ids=["another cluster's", "none there", "with a task", "two", "no cluster's"],
