@@ -25,6 +25,7 @@ from gridbridge.model.campaigns.sections import Failures
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+NO_TRIES = {"asked": 0, "preempted": 0, "site_fault": 0, "walltime": 0, "setup_error": -1}
 CLUSTERS = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
 SWEEP = Campaign(
     number=1,
@@ -152,6 +153,30 @@ def test_what_its_owner_cancelled_is_no_event(outcome: Outcome, codes: set[Code]
 
     assert told(look).keys() == codes
     assert plan(look).again == ()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        (Outcome.PROGRAM_ERROR, Code.EXIT_ERROR),
+        (Outcome.SIGNAL, Code.EXIT_ERROR),
+        (Outcome.WALLTIME, Code.WALLTIME),
+        (Outcome.SITE_FAULT, Code.SITE_FAULT),
+        (Outcome.PREEMPTED, Code.PREEMPTED),
+        (Outcome.SETUP_ERROR, Code.NOT_STARTED),
+        (Outcome.RESUBMIT, Code.RESUBMIT),
+        (Outcome.RESUBMIT_LAST, Code.RESUBMIT),
+    ],
+)
+def test_each_task_that_is_not_tried_again_says_why(outcome: Outcome, code: Code) -> None:
+    """Also one that has used up what its cause allows; as long as it has not, nothing is told."""
+    last = seen(ended=ended(outcome), failures=Failures(**NO_TRIES))
+    first = seen(ended=ended(outcome))
+    tried = {Code.EXIT_ERROR} & {code}
+
+    (found,) = (one for one in plan(last).changes.events if one.kind is Kind.TASK)
+    assert (found.code, found.cluster, found.tasks, found.first_task) == (code, "beta", 1, 0)
+    assert {one.code for one in told(first).values() if one.kind is Kind.TASK} == tried
 
 
 def test_tasks_that_fail_alike_later_are_counted_in_the_same_event() -> None:
