@@ -21,6 +21,7 @@ from gridbridge.batch.oar.parse import BEST_EFFORT, Job, Resource, read_cluster
 from gridbridge.batch.oar.submit import call
 from gridbridge.batch.shown import queue_letters
 from gridbridge.errors import ParseError
+from gridbridge.model.campaigns.names import is_of_campaign
 from gridbridge.model.elastic.cell import Begun, CellSeen, Host, Instance, Shape, Waiting
 from gridbridge.model.elastic.layout import Environment, Layout, Queue, Spread, Varying
 from gridbridge.model.elastic.saved import Documents
@@ -47,6 +48,7 @@ class _Key(NamedTuple):
     state: JobState
     is_deferred: bool
     is_dependent: bool
+    is_campaign: bool
 
 
 def printed(server: OarServer) -> tuple[Documents, str]:
@@ -167,7 +169,9 @@ def _waiting(jobs: Sequence[Job]) -> tuple[Waiting, ...]:
         if job.is_waiting or job.is_held:
             is_dependent = not alive.isdisjoint(job.after)
             state = AFTER_OTHERS if is_dependent else job.known
-            groups[_Key(_shape(job), state, job.is_reservation, is_dependent)].append(job)
+            is_campaign = is_of_campaign(job.name)
+            key = _Key(_shape(job), state, job.is_reservation, is_dependent, is_campaign)
+            groups[key].append(job)
     return tuple(_row(key, some) for key, some in groups.items())
 
 
@@ -183,6 +187,7 @@ def _row(key: "_Key", jobs: Sequence[Job]) -> Waiting:
         oldest_since=min(times),
         is_deferred=key.is_deferred,
         is_dependent=key.is_dependent,
+        is_campaign=key.is_campaign,
         kinds=tuple((*kind, tasks) for kind, tasks in kinds.items()),
     )
 

@@ -102,6 +102,16 @@ def test_jobs_that_are_alike_wait_as_one_row_and_held_ones_can_t_start() -> None
     assert layout.environments["each-1"].spread is Spread.FIXED
 
 
+def test_ordinary_tasks_of_campaigns_are_a_row_of_their_own() -> None:
+    """They take what others leave, so that no node is woken for them."""
+    names = ("a", "gc.alpha.12.1", "campaign.12", "gc.alpha")
+    jobs = [shown(Job_Id=n, name=name, state="Waiting") for n, name in enumerate(names, start=1)]
+    cell, _ = read(document(TWO, *jobs), QUEUE)
+
+    told = [(one.jobs, one.is_campaign, one.fills_gaps) for one in cell.waiting]
+    assert told == [((1, 4), False, False), ((2, 3), True, True)]
+
+
 def test_an_advance_reservation_keeps_its_slots() -> None:
     """The node is busy long before: OAR would not wake it."""
     booked = shown(
