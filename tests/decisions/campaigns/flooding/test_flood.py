@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.flood import plan, sentences
+from gridbridge.decisions.campaigns.flood import SAID, plan, sentences
 from gridbridge.model.campaigns.wiping import Listed, Part, Patience, Wipe, WipedFor, Wiping
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
@@ -118,6 +118,19 @@ def test_what_was_to_be_wiped_and_is_still_there_is_wiped_again() -> None:
     )
 
 
+def test_what_is_being_wiped_is_wiped_for_nothing_else_besides() -> None:
+    """It makes no others go, which waited as few as may wait."""
+    marked, others = part(901, marked=WipedFor.OVERFLOW), part(100, array=2)
+    overran = running(9000, marked=WipedFor.OVERRAN, array=3)
+
+    assert wiping(marked, others, overran, allowed={"beta": 5}) == Wiping(
+        repeated=(
+            wipe(WipedFor.OVERFLOW, range(1, 6)),
+            wipe(WipedFor.OVERRAN, range(1, 6), array=3),
+        )
+    )
+
+
 def test_what_was_to_be_wiped_for_its_waiting_and_runs_is_spared() -> None:
     """It has its place now."""
     assert wiping(running(10, marked=WipedFor.WAITED)) == Wiping(
@@ -138,6 +151,11 @@ def test_each_wipe_is_told() -> None:
         "wiped: 5 of campaign 1 at beta, which run long after their walltime",
         "wiped: 5 of campaign 1 at beta, which wait beyond the flood rate",
     ]
+
+
+def test_each_reason_has_words() -> None:
+    """A cycle tells what it does before it does it, so that none would end it."""
+    assert {*SAID} == {*WipedFor}
 
 
 @given(
