@@ -95,7 +95,8 @@ class Asking:
 
 def _found(where: Away, name: str, sent: Sent, queues: tuple[str, ...]) -> Found:
     try:
-        return Found(snapshot=status_of(where).snapshot(where, name, sent.jobs, queues)[0])
+        seen, _ = status_of(where).snapshot(where, name, sent.jobs, queues, sent.jobs)
+        return Found(snapshot=seen)
     except (GridbridgeError, OSError) as error:
         return Found(trouble=str(error) or "no answer")
 

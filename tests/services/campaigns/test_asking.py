@@ -72,6 +72,7 @@ class Site:
         self.database = database
         self.campaigns = Campaigns(database)
         self.asked: list[frozenset[int]] = []
+        self.uncounted: list[object] = []  # among what waits
         self.is_silent = False
         self.troubles: dict[str, str] = {}
         self.after_s = 0.0
@@ -99,9 +100,15 @@ class Site:
         return found
 
     def _snapshot(
-        self, _: object, cluster: str, wanted: frozenset[int], *__: object
+        self,
+        _: object,
+        cluster: str,
+        wanted: frozenset[int],
+        __: object,
+        uncounted: frozenset[int] = frozenset(),
     ) -> tuple[ClusterSnapshot, float]:
         self.asked.append(wanted)
+        self.uncounted.append(uncounted)
         if self.is_silent:
             raise GridbridgeError("refused")
         rows = {number: (job(number, "campaign.1"),) for number in wanted}
@@ -124,6 +131,14 @@ def test_a_cluster_is_asked_once_for_all_programs(site: Site) -> None:
     assert first == second
     assert first["beta"].jobs.keys() == {7}
     assert site.asked == [{7}]
+
+
+def test_tasks_of_campaigns_are_none_of_those_that_wait_there(site: Site) -> None:
+    """As for the poller; else nikita would look for a local request where only they wait."""
+    site.send(7)
+    site.ask()
+
+    assert site.uncounted == [{7}]
 
 
 def test_what_it_told_others_is_known_without_a_question(site: Site) -> None:
