@@ -87,7 +87,7 @@ def test_what_waits_too_long_is_wiped_however_few_they_are() -> None:
 
 def test_a_test_is_left_waiting() -> None:
     """No cluster gets a second task of it."""
-    assert wiping(part(3000, is_test=True)).wipes == ()
+    assert wiping(part(9000, is_test=True)).wipes == ()
 
 
 def test_what_runs_long_after_its_walltime_is_wiped_also_after_a_day() -> None:
@@ -109,13 +109,15 @@ def test_what_was_to_be_wiped_and_is_still_there_is_wiped_again() -> None:
     """The program may have been killed between its note and its act."""
     marked = part(10, marked=WipedFor.OVERFLOW)
     overran = running(10, marked=WipedFor.OVERRAN, array=2)
+    found = wiping(marked, overran)
 
-    assert wiping(marked, overran) == Wiping(
+    assert found == Wiping(
         repeated=(
             wipe(WipedFor.OVERFLOW, range(1, 6)),
             wipe(WipedFor.OVERRAN, range(1, 6), array=2),
         )
     )
+    assert sentences(found) == ["wiped again: 5 of campaign 1 at beta"] * 2
 
 
 def test_what_is_being_wiped_is_wiped_for_nothing_else_besides() -> None:

@@ -127,7 +127,9 @@ def test_nikita_leaves_the_oldest_of_them_and_wipes_what_else_waits() -> None:
     seen = Listed(now=NOON, parts=(wide, newer), allowed={"beta": 0}, patience=PATIENCE)
     lets = replace(seen, to_wide=frozenset({"beta"}))
     late = replace(lets, parts=(replace(wide, since=part(901).since),))
+    narrow = replace(lets, parts=(newer,))
 
     assert [(one.array, one.tasks) for one in wiping(seen).wipes] == [(2, 5), (1, 5)]
     assert [(one.array, one.tasks) for one in wiping(lets).wipes] == [(2, 5), (1, 4)]
+    assert [(one.array, one.tasks) for one in wiping(narrow).wipes] == [(2, 5)]
     assert [(one.wiped_for, one.tasks) for one in wiping(late).wipes] == [(WipedFor.WAITED, 5)]
