@@ -30,7 +30,7 @@ from gridbridge.model.campaigns.campaign import (
     Waiting,
 )
 from gridbridge.model.campaigns.events import Code, Kind
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.plan import Again, KeptOff, Plan, Send
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.services.campaigns.actions import Actions
@@ -250,6 +250,23 @@ def test_tasks_that_a_cluster_refuses_are_tried_at_another(
     grid.failing.clear()
     do(Plan(sends=(Send(campaign=1, cluster="gamma", tasks=3, kept_off=OFF_BETA),)))
     assert grid.told[-2:] == ["submit 2 gamma 0:2,1:2,2:1", "release 2 72"]
+
+
+def test_a_task_of_a_test_that_a_cluster_refuses_goes_to_no_other(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """Each cluster gets one of its own, and that it is refused is what was asked."""
+    usual = campaigns.find(1)
+    assert usual
+    test = replace(usual, number=0, jdl=replace(usual.jdl, type=Type.TEST), tasks=2)
+    number = campaigns.add(test, "another")
+    grid.failing["submit"] = ArrayRefused("no such queue")
+
+    do(Plan(sends=(Send(campaign=number, cluster="beta", tasks=1),)))
+
+    found = campaigns.find(number)
+    assert found
+    assert (found.ended, found.failed, campaigns.waiting()[number]) == (1, 1, 1)
 
 
 @pytest.mark.parametrize(
