@@ -288,9 +288,10 @@ def test_slots_that_somebody_holds_count_as_used() -> None:
     assert {one.campaign: one.tasks for one in sends(seen)} == {1: 1, 2: 3}
 
 
-def test_a_paused_campaign_sends_nothing() -> None:
+@pytest.mark.parametrize("type_", list(Type))
+def test_a_paused_campaign_sends_nothing(type_: Type) -> None:
     """And it does not end."""
-    one = campaign(1, {"beta": at()}, state=CampaignState.PAUSED)
+    one = campaign(1, {"beta": at()}, type_, CampaignState.PAUSED)
     seen = Seen(campaigns=(one,), waiting={1: 5}, arrays=(), max_tasks=100, room=room(beta=9))
 
     assert plan(seen).sends == ()

@@ -66,7 +66,8 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
     policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={}, campaigns={"gamma": own})
     answers = {name: seen(name) for name in ("beta", "gamma")}
 
-    found = room(policy, answers, {"beta": 0.8, "gamma": 1.9}, {"gamma": ArrayLimits(tasks=9)})
+    stress, limits = {"beta": 0.8, "gamma": 1.9}, {"gamma": ArrayLimits(tasks=9)}
+    found = room(policy, answers, stress, limits, drained={"gamma"})
 
     size = {"free_slots": 5, "besteffort_slots": 7, "max_slots": 8, "slots": 8, "used": 3}
     assert found["beta"] == Room(
@@ -84,6 +85,7 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
         stress_limit=2.0,
         affinity="alice",
         limits=ArrayLimits(tasks=9),
+        is_drained=True,
         **size,
     )
 
