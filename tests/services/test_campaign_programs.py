@@ -1,18 +1,26 @@
 """When the runner and nikita begin a cycle: by a changed gridbridge.toml, or at once."""
 
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from gridbridge.model.campaigns.campaign import Attempt, Outcome
+from gridbridge.config import policy_file
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.plan import Plan
+from gridbridge.model.campaigns.sharing import ShareBy, Usage
 from gridbridge.model.policy import Policy
 from gridbridge.services.campaigns.runner import Daemon, Runner
 from gridbridge.services.configuration import Configuration
 from gridbridge.services.reloading import Reloading
 from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_usage import CampaignUsage
+from gridbridge.state.database.campaigns import Campaigns
 
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BEFORE = '[site]\ncluster = "alpha"\n[cluster.alpha]\nkind = "embedded"\nfolder = "/x"\n'
 PAUSE = "[runner]\ninterval_s = {}\n"
 
@@ -65,6 +73,36 @@ def test_a_changed_file_counts_from_the_next_cycle_on(tmp_path: Path) -> None:
 def attempt(outcome: Outcome) -> Attempt:
     """Return an attempt that has ended."""
     return Attempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
+
+
+def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:
+    """As gridbridge.toml says; a campaign that nobody asks about has used what it has used."""
+    state = f'state = "sqlite:///{tmp_path}/state.db"\n'
+    text = (
+        BEFORE.replace("[cluster", f"{state}[cluster", 1) + '[metascheduler]\nshare_by = "user"\n'
+    )
+    policy = policy_file.parse("FILE", text.encode())
+    database = Database.open(policy.site.state)
+    sweep = Campaign(
+        number=0,
+        uid=1000,
+        owner="alice",
+        state=CampaignState.TERMINATED,
+        submitted_at=NOON,
+        tasks=9,
+        digest="",
+        jdl=Jdl(name="sweep", clusters={"alpha": AtCluster(exec_file="run")}),
+    )
+    Campaigns(database).add(sweep, "token")
+    used = Usage(campaign=1, cluster="alpha", at=NOON, used_s=80.0)
+    CampaignUsage(database).keep([used])
+    database.close()
+
+    runner = Runner(policy, Clock(lambda: NOON.timestamp(), lambda: 0.0), is_dry=True)
+    sharing = runner.gather().sharing
+    runner.database.close()
+
+    assert (sharing.by, sharing.used_s) == (ShareBy.USER, {"alice": 80.0})
 
 
 @pytest.mark.parametrize("outcome", [Outcome.MOVED, Outcome.RESUBMIT, Outcome.WIPED])
