@@ -9,7 +9,7 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.decisions.campaigns import cycle as rules
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.job import JobEnd
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.services.campaigns.actions import Actions
@@ -45,6 +45,7 @@ class Site:
             lambda names: dict.fromkeys(names, 0.0),
         )
         vars(self.updator._asking)["ask"] = self._answers
+        self.silent: set[str] = set()
         vars(self.updator._limits)["of"] = lambda _: {}
         act = Actions(database, Observations(database), self.clock, self.policy.failures, self.grid)
         self.do = act.do
@@ -56,6 +57,7 @@ class Site:
                 cluster=name, taken_at=NOON, queues=(queue,), jobs={}, pending=0, free_slots=SLOTS
             )
             for name in clusters
+            if name not in self.silent
         }
 
     def _ends(self, asked: Mapping[Array, object], _: object) -> dict[Array, dict[int, JobEnd]]:
@@ -66,6 +68,20 @@ class Site:
             }
             for array in asked
         }
+
+    def bring(self, tasks: int, type_: Type = Type.DEFAULT) -> None:
+        """Bring a campaign for both clusters."""
+        one = Campaign(
+            number=0,
+            uid=1000,
+            owner="alice",
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=NOON,
+            tasks=tasks,
+            digest="",
+            jdl=Jdl(name="away", type=type_, clusters=dict.fromkeys(("beta", "gamma"), WISH)),
+        )
+        self.campaigns.add(one, "token")
 
     def cycle(self) -> None:
         """Do a cycle as the runner does."""
@@ -81,17 +97,7 @@ def _site(tmp_path: Path) -> Iterator[Site]:
 
 def test_a_campaign_is_sent_ends_and_is_counted_without_an_own_cluster(site: Site) -> None:
     """Nothing is asked of a cluster of the site's own name, and nothing is sent there."""
-    one = Campaign(
-        number=0,
-        uid=1000,
-        owner="alice",
-        state=CampaignState.IN_TREATMENT,
-        submitted_at=NOON,
-        tasks=2 * SLOTS,
-        digest="",
-        jdl=Jdl(name="away", clusters=dict.fromkeys(("beta", "gamma"), WISH)),
-    )
-    site.campaigns.add(one, "token")
+    site.bring(2 * SLOTS)
     assert site.policy.local is None
 
     for _ in range(3):
@@ -102,3 +108,23 @@ def test_a_campaign_is_sent_ends_and_is_counted_without_an_own_cluster(site: Sit
     sent = {told.split()[2] for told in site.grid.told if told.startswith("submit")}
     assert sent == {"beta", "gamma"}
     assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 2 * SLOTS, 2)
+
+
+def test_a_test_sends_one_task_to_each_cluster_though_one_is_away_at_first(site: Site) -> None:
+    """Beta has had its own, whatever that came to, and has room for more."""
+    site.bring(2, Type.TEST)
+    site.silent = {"gamma"}
+    for _ in range(3):
+        site.cycle()
+    before = site.campaigns.find(1)
+    site.silent.clear()
+    for _ in range(3):
+        site.cycle()
+
+    found = site.campaigns.find(1)
+    assert before
+    assert found
+    sent = [told for told in site.grid.told if told.startswith("submit")]
+    assert sent == ["submit 1 beta 0:1", "submit 2 gamma 1:1"]
+    assert (before.state, before.ended) == (CampaignState.IN_TREATMENT, 1)
+    assert (found.state, found.ended) == (CampaignState.TERMINATED, 2)
