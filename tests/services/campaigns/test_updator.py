@@ -20,22 +20,28 @@ from gridbridge.model.campaigns.campaign import (
     Outcome,
     Waiting,
 )
-from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.events import Code, Event, Kind, Record
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jobratio import Ratio
+from gridbridge.model.campaigns.plan import KeptOff, Step
+from gridbridge.model.campaigns.sections import Failures, Finalize
+from gridbridge.model.campaigns.steps import EPILOGUE
 from gridbridge.model.campaigns.wiping import Wipe, WipedFor
 from gridbridge.model.job import FutureEnd, JobEnd, KilledFor
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import Fact, JobState
-from gridbridge.services.campaigns.updator import Updator
+from gridbridge.services.campaigns.updator import ARRAYS_AT_ONCE, Updator
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tasks import CampaignTasks
+from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.predictions import Predictions
+from tests.services.campaigns.test_forecasts import RATIO
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RUNNING = JobState([Fact.RUNNING])
@@ -56,6 +62,7 @@ class Site:
             digest="",
             jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")}),
         )
+        self.one = one
         self.campaigns.add(one, "token")
         array = self.campaigns.intend(1, "beta", 5, NOON)
         assert array
@@ -280,6 +287,42 @@ def test_a_cycle_sees_where_nikita_deletes_tasks_that_waited(
     site.updator._marks.put(Wipe(**known, places=(range(2, 3),), wiped_for=wiped_for))
 
     assert site.updator.look().wiped == wiped
+
+
+def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
+    """What was learnt, what went wrong, what waits where, and what the site says of each."""
+    database, cleaned = site.campaigns.database, AtCluster(exec_file="run", epilogue="clean")
+    jdl = Jdl(name="sweep", clusters={"beta": cleaned})
+    site.campaigns.add(replace(site.one, jdl=jdl), "another")
+    site.campaigns.wait_again(1, Waiting(first=0, last=2, attempt=2, avoid=("beta",)))
+    tries = CampaignTries(database, site.campaigns)
+    tries.intend_step(Step(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
+    predictions = Predictions(database)
+    predictions.keep([RATIO])
+    event = Event(
+        kind=Kind.CAMPAIGN, code=Code.SINK, campaign=1, cluster="beta", opened_at=NOON, last_at=NOON
+    )
+    record = Record(campaign=1, cluster="beta", successes=9)
+    CampaignEvents(database).put([event])
+    CampaignEvents(database).put_records([record])
+    policy = Policy(
+        site=SiteSection(cluster="alpha"),
+        clusters={},
+        queues={},
+        failures=Failures(site_fault=7),
+        finalize=Finalize(copies=1),
+    )
+
+    seen = Updator(policy, database, predictions, Marks(database), Clock()).look()
+
+    kept = Ratio(campaign=1, cluster="beta", ratio=0.5, free=4, submitted=3)
+    assert (seen.ratios, seen.records) == ((kept,), (record,))
+    assert [(one.code, one.cluster) for one in seen.events] == [(Code.SINK, "beta")]
+    assert seen.kept_off == {1: (KeptOff(tasks=3, avoid=("beta",)),)}
+    assert (seen.failures.site_fault, seen.finalize.copies) == (7, 1)
+    assert [(one.campaign, one.step) for one in seen.steps] == [(2, EPILOGUE)]
+    assert (seen.last_arrays, seen.dropped) == ({2: {"beta": 1}}, {"beta"})
+    assert seen.arrays_at_once == ARRAYS_AT_ONCE
 
 
 def test_a_cycle_sees_since_when_a_cluster_answers_again(site: Site) -> None:
