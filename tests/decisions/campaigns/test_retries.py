@@ -78,6 +78,13 @@ def test_a_walltime_is_overrun_once_at_each_cluster() -> None:
         (tried(1, Outcome.SETUP_ERROR), [], BOTH, ("beta",)),
         (tried(1, Outcome.SETUP_ERROR), [], {"beta"}, ()),
         (tried(1, Outcome.PREEMPTED), [], BOTH, ()),
+        (tried(2, Outcome.PREEMPTED), [tried(1, Outcome.SITE_FAULT, "gamma")], BOTH, ("gamma",)),
+        (
+            tried(3, Outcome.PREEMPTED),
+            [tried(1, Outcome.SITE_FAULT, "gamma"), tried(2, Outcome.SETUP_ERROR)],
+            BOTH,
+            (),
+        ),
         (tried(2, Outcome.SITE_FAULT), [tried(1, Outcome.WALLTIME, "gamma")], BOTH, ("beta",)),
         (
             tried(2, Outcome.SITE_FAULT),
@@ -93,6 +100,8 @@ def test_a_walltime_is_overrun_once_at_each_cluster() -> None:
         "another",
         "the only one",
         "its place",
+        "its place where no fault was",
+        "its place where each has failed it",
         "each",
         "a third",
         "not at fault",

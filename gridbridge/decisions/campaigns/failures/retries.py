@@ -44,15 +44,13 @@ def _budget(outcome: Outcome, clusters: Set[str], policy: Failures) -> int:
 def avoided(now: Tried, earlier: Iterable[Tried], clusters: Set[str]) -> tuple[str, ...]:
     """Return the clusters to which a task does not go next, if any other is open.
 
-    Where each has failed it, that is the last one.
+    Where each has failed it, that is the last one, and none if it only lost its place there.
     """
     if now.outcome is Outcome.MOVED:
         return (now.cluster,) if clusters - {now.cluster} else ()
-    if now.outcome not in AVOIDED:
-        return ()
     failed = _where([now, *earlier], AVOIDED) & clusters
     if clusters <= failed:
-        failed = clusters & {now.cluster}
+        failed = clusters & _where([now], AVOIDED)
     return tuple(sorted(failed)) if clusters - failed else ()
 
 
