@@ -159,6 +159,14 @@ def test_the_clusters_that_failed_tasks_are_known_by_task() -> None:
     assert failed_at([*seven, eight]) == {7: ("beta", "gamma"), 8: ("beta",)}
 
 
+def test_an_attempt_counts_once() -> None:
+    """Whether it has ended now, or before; the last of the budget is one that runs again."""
+    before, now = tried(1, Outcome.SITE_FAULT), tried(2, Outcome.SITE_FAULT)
+
+    assert [one.attempt for one in to_run_again([now], [before], {1: BOTH}, POLICY)] == [2]
+    assert to_run_again([tried(3, Outcome.SITE_FAULT)], [before, now], {1: BOTH}, POLICY) == ()
+
+
 def test_a_campaign_whose_clusters_are_not_told_tries_nothing_again() -> None:
     """It is cancelled, or a test."""
     ended = [tried(1, Outcome.SITE_FAULT)]
