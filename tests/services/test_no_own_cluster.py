@@ -1,7 +1,7 @@
-"""A site without a cluster of its own: what it sends elsewhere ends, and is counted."""
+"""Whole cycles, at a site without a cluster of its own: what it sends ends, and is counted."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,8 @@ from gridbridge.decisions.campaigns import cycle as rules
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.job import JobEnd
-from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
+from gridbridge.model.states import Fact, JobState
 from gridbridge.services.campaigns.actions import Actions
 from gridbridge.services.campaigns.observations import Observations
 from gridbridge.services.campaigns.updator import Updator
@@ -30,13 +31,22 @@ SLOTS = 4
 WISH = AtCluster(exec_file="run", is_besteffort=False)
 
 
+class Cells(Grid):
+    """Clusters that note what is ended there, too."""
+
+    def delete_places(self, array: Array, places: tuple[range, ...]) -> None:
+        """End the tasks at some places."""
+        self.told.append(f"end {array.number} {[*places[0]]}")
+
+
 class Site:
     """Beta and gamma, of which each has free slots, and a runner's cycle over fake acts."""
 
     def __init__(self, database: Database) -> None:
         self.policy = policy_file.parse("FILE", FILE.encode())
         self.campaigns = Campaigns(database)
-        self.grid, self.clock = Grid(), Clock(lambda: NOON.timestamp(), lambda: 0.0)
+        self.grid, self.now = Cells(), NOON
+        self.clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
         predictions, marks = Predictions(database), Marks(database)
         self.updator = Updator(self.policy, database, predictions, marks, self.clock)
         known = vars(self.updator)
@@ -46,6 +56,7 @@ class Site:
         )
         vars(self.updator._asking)["ask"] = self._answers
         self.silent: set[str] = set()
+        self.hanging: dict[str, JobStatus] = {}  # by cluster
         vars(self.updator._limits)["of"] = lambda _: {}
         act = Actions(database, Observations(database), self.clock, self.policy.failures, self.grid)
         self.do = act.do
@@ -54,7 +65,12 @@ class Site:
         queue = QueueStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=SLOTS)
         return {
             name: ClusterSnapshot(
-                cluster=name, taken_at=NOON, queues=(queue,), jobs={}, pending=0, free_slots=SLOTS
+                cluster=name,
+                taken_at=self.now,
+                queues=(queue,),
+                jobs={row.job_id: (row,)} if (row := self.hanging.get(name)) else {},
+                pending=0,
+                free_slots=SLOTS,
             )
             for name in clusters
             if name not in self.silent
@@ -64,13 +80,16 @@ class Site:
         """Tell that of each array the first task failed and the others succeeded."""
         return {
             array: {
-                place: JobEnd(exit_status=int(place == 1)) for place in range(1, array.size + 1)
+                place: JobEnd(exit_status=int(1 == place < array.size), wallclock_s=5.0)
+                for place in range(1, array.size + 1)
             }
             for array in asked
         }
 
-    def bring(self, tasks: int, type_: Type = Type.DEFAULT) -> None:
+    def bring(self, tasks: int, type_: Type = Type.DEFAULT, *, is_idempotent: bool = False) -> None:
         """Bring a campaign for both clusters."""
+        clusters = dict.fromkeys(("beta", "gamma"), WISH)
+        jdl = Jdl(name="away", type=type_, clusters=clusters, is_idempotent=is_idempotent)
         one = Campaign(
             number=0,
             uid=1000,
@@ -79,7 +98,7 @@ class Site:
             submitted_at=NOON,
             tasks=tasks,
             digest="",
-            jdl=Jdl(name="away", type=type_, clusters=dict.fromkeys(("beta", "gamma"), WISH)),
+            jdl=jdl,
         )
         self.campaigns.add(one, "token")
 
@@ -128,3 +147,28 @@ def test_a_test_sends_one_task_to_each_cluster_though_one_is_away_at_first(site:
     assert sent == ["submit 1 beta 0:1", "submit 2 gamma 1:1"]
     assert (before.state, before.ended) == (CampaignState.IN_TREATMENT, 1)
     assert (found.state, found.ended) == (CampaignState.TERMINATED, 2)
+
+
+def test_the_last_task_is_copied_and_its_other_attempt_is_ended_once_the_copy_succeeded(
+    site: Site,
+) -> None:
+    """What runs long at beta gets a copy at gamma, and is counted once."""
+    site.bring(2 * SLOTS, is_idempotent=True)
+    site.cycle()
+    site.hanging["beta"] = JobStatus(
+        job_id=71,
+        tasks=(range(SLOTS, SLOTS + 1),),
+        name="campaign.1",
+        owner="alice",
+        state=JobState([Fact.RUNNING]),
+        since=NOON,
+    )
+    site.now += timedelta(hours=1)
+    for _ in range(4):
+        site.cycle()
+
+    found = site.campaigns.find(1)
+    assert found
+    told = [one for one in site.grid.told if not one.startswith("release")]
+    assert told[2:4] == ["submit 3 gamma 3:2", f"end 1 {[SLOTS]}"]
+    assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 2 * SLOTS, 2)
