@@ -56,6 +56,7 @@ class Site:
         )
         vars(self.updator._asking)["ask"] = self._answers
         self.silent: set[str] = set()
+        self.end: JobEnd | None = None  # of every task
         self.hanging: dict[str, JobStatus] = {}  # by cluster
         vars(self.updator._limits)["of"] = lambda _: {}
         act = Actions(database, Observations(database), self.clock, self.policy.failures, self.grid)
@@ -80,7 +81,7 @@ class Site:
         """Tell that of each array the first task failed and the others succeeded."""
         return {
             array: {
-                place: JobEnd(exit_status=int(1 == place < array.size), wallclock_s=5.0)
+                place: self.end or JobEnd(exit_status=int(1 == place < array.size), wallclock_s=5.0)
                 for place in range(1, array.size + 1)
             }
             for array in asked
@@ -172,3 +173,18 @@ def test_the_last_task_is_copied_and_its_other_attempt_is_ended_once_the_copy_su
     told = [one for one in site.grid.told if not one.startswith("release")]
     assert told[2:4] == ["submit 3 gamma 3:2", f"end 1 {[SLOTS]}"]
     assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 2 * SLOTS, 2)
+
+
+def test_a_task_that_loses_its_host_each_time_fails_after_its_tries(site: Site) -> None:
+    """Its earlier attempts count, at each cluster in turn."""
+    site.bring(1)
+    site.end = JobEnd(reason="failed 100")
+    for _ in range(9):
+        site.cycle()
+
+    found = site.campaigns.find(1)
+    assert found
+    sent = [told.split()[2:] for told in site.grid.told if told.startswith("submit")]
+    times = site.policy.failures.site_fault + 1
+    assert sent == [[("beta", "gamma")[n % 2], f"0:{n + 1}"] for n in range(times)]
+    assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 1, 1)
