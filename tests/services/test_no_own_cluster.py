@@ -10,13 +10,14 @@ from gridbridge.config import policy_file
 from gridbridge.decisions.campaigns import cycle as rules
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
-from gridbridge.model.job import JobEnd
+from gridbridge.model.job import ArrayLimits, JobEnd
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import Fact, JobState
 from gridbridge.services.campaigns.actions import Actions
 from gridbridge.services.campaigns.observations import Observations
 from gridbridge.services.campaigns.updator import Updator
 from gridbridge.shell.clock import Clock
+from gridbridge.state import drains
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.marks import Marks
@@ -42,8 +43,8 @@ class Cells(Grid):
 class Site:
     """Beta and gamma, of which each has free slots, and a runner's cycle over fake acts."""
 
-    def __init__(self, database: Database) -> None:
-        self.policy = policy_file.parse("FILE", FILE.encode())
+    def __init__(self, database: Database, more: str = "") -> None:
+        self.policy = policy_file.parse("FILE", f"{FILE}{more}".encode())
         self.campaigns = Campaigns(database)
         self.grid, self.now = Cells(), NOON
         self.clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
@@ -58,7 +59,8 @@ class Site:
         self.silent: set[str] = set()
         self.end: JobEnd | None = None  # of every task
         self.hanging: dict[str, JobStatus] = {}  # by cluster
-        vars(self.updator._limits)["of"] = lambda _: {}
+        self.limits: dict[str, ArrayLimits] = {}
+        vars(self.updator._limits)["of"] = lambda _: self.limits
         act = Actions(database, Observations(database), self.clock, self.policy.failures, self.grid)
         self.do = act.do
 
@@ -188,3 +190,24 @@ def test_a_task_that_loses_its_host_each_time_fails_after_its_tries(site: Site) 
     times = site.policy.failures.site_fault + 1
     assert sent == [[("beta", "gamma")[n % 2], f"0:{n + 1}"] for n in range(times)]
     assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 1, 1)
+
+
+@pytest.mark.parametrize(("stress", "drained"), [("0.8", set()), ("0.1", {"beta"})])
+def test_a_cluster_under_stress_or_drained_gets_nothing_and_no_other_too_large_an_array(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stress: str, drained: set[str]
+) -> None:
+    """As a site's script says, who drained it, and the cell's own limits."""
+    script = tmp_path / "stress"
+    script.write_text(f"#!/bin/sh\necho {stress}\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(drains, "names", lambda: frozenset(drained))
+    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+    site = Site(database, f'[campaigns.beta]\nstress_script = "{script}"\n')
+    site.limits = {"gamma": ArrayLimits(tasks=3)}
+    site.bring(2 * SLOTS)
+
+    site.cycle()
+    database.close()
+
+    sent = [told for told in site.grid.told if told.startswith("submit")]
+    assert sent == ["submit 1 gamma 0:1,1:1,2:1", "submit 2 gamma 3:1"]
