@@ -1,6 +1,7 @@
 """Whole cycles, at a site without a cluster of its own: what it sends ends, and is counted."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from gridbridge.config import policy_file
 from gridbridge.decisions.campaigns import cycle as rules
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.steps import FIRST
 from gridbridge.model.job import ArrayLimits, JobEnd
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import Fact, JobState
@@ -89,9 +91,16 @@ class Site:
             for array in asked
         }
 
-    def bring(self, tasks: int, type_: Type = Type.DEFAULT, *, is_idempotent: bool = False) -> None:
+    def bring(
+        self,
+        tasks: int,
+        type_: Type = Type.DEFAULT,
+        *,
+        is_idempotent: bool = False,
+        wish: AtCluster = WISH,
+    ) -> None:
         """Bring a campaign for both clusters."""
-        clusters = dict.fromkeys(("beta", "gamma"), WISH)
+        clusters = dict.fromkeys(("beta", "gamma"), wish)
         jdl = Jdl(name="away", type=type_, clusters=clusters, is_idempotent=is_idempotent)
         one = Campaign(
             number=0,
@@ -211,3 +220,20 @@ def test_a_cluster_under_stress_or_drained_gets_nothing_and_no_other_too_large_a
 
     sent = [told for told in site.grid.told if told.startswith("submit")]
     assert sent == ["submit 1 gamma 0:1,1:1,2:1", "submit 2 gamma 3:1"]
+
+
+def test_a_prologue_goes_first_and_an_epilogue_last_at_each_cluster(site: Site) -> None:
+    """Once each, and neither is a task that is counted."""
+    site.bring(2 * SLOTS, wish=replace(WISH, prologue="make", epilogue="clean"))
+    for _ in range(9):
+        site.cycle()
+
+    found = site.campaigns.find(1)
+    assert found
+    sent = [told.split()[2:] for told in site.grid.told if told.startswith("submit")]
+    first, last = FIRST, FIRST + 1  # of beta; gamma's follow
+    steps = [[f"{each + more}:1" for more in (0, 2)] for each in (first, last)]
+    assert [sorted(each[1] for each in some) for some in (sent[:2], sent[-2:])] == steps
+    assert [[each[0] for each in sent[at : at + 2]] for at in (0, 2, 4)] == [["beta", "gamma"]] * 3
+    assert len(sent) == 6
+    assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 2 * SLOTS, 2)
