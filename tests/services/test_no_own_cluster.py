@@ -10,8 +10,10 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.decisions.campaigns import cycle as rules
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
+from gridbridge.model.campaigns.events import Code
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.steps import FIRST
+from gridbridge.model.campaigns.wiping import WipedFor
 from gridbridge.model.job import ArrayLimits, JobEnd
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import Fact, JobState
@@ -21,6 +23,7 @@ from gridbridge.services.campaigns.updator import Updator
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.predictions import Predictions
@@ -119,6 +122,12 @@ class Site:
         self.do(rules.plan(self.updator.look()))
 
 
+def listed(job_id: int, places: range, fact: str) -> JobStatus:
+    """Return the row of an array's tasks that wait or run since noon."""
+    known = {"name": "campaign.1", "owner": "alice", "since": NOON}
+    return JobStatus(job_id=job_id, tasks=(places,), state=JobState([fact]), **known)  # type: ignore[arg-type]
+
+
 @pytest.fixture(name="site")
 def _site(tmp_path: Path) -> Iterator[Site]:
     database = Database.open(f"sqlite:///{tmp_path}/state.db")
@@ -138,6 +147,7 @@ def test_a_campaign_is_sent_ends_and_is_counted_without_an_own_cluster(site: Sit
     assert found
     sent = {told.split()[2] for told in site.grid.told if told.startswith("submit")}
     assert sent == {"beta", "gamma"}
+    assert site.campaigns.open_arrays() == ()
     assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 2 * SLOTS, 2)
 
 
@@ -167,14 +177,7 @@ def test_the_last_task_is_copied_and_its_other_attempt_is_ended_once_the_copy_su
     """What runs long at beta gets a copy at gamma, and is counted once."""
     site.bring(2 * SLOTS, is_idempotent=True)
     site.cycle()
-    site.hanging["beta"] = JobStatus(
-        job_id=71,
-        tasks=(range(SLOTS, SLOTS + 1),),
-        name="campaign.1",
-        owner="alice",
-        state=JobState([Fact.RUNNING]),
-        since=NOON,
-    )
+    site.hanging["beta"] = listed(71, range(SLOTS, SLOTS + 1), Fact.RUNNING)
     site.now += timedelta(hours=1)
     for _ in range(4):
         site.cycle()
@@ -237,3 +240,42 @@ def test_a_prologue_goes_first_and_an_epilogue_last_at_each_cluster(site: Site) 
     assert [[each[0] for each in sent[at : at + 2]] for at in (0, 2, 4)] == [["beta", "gamma"]] * 3
     assert len(sent) == 6
     assert (found.state, found.ended, found.failed) == (CampaignState.TERMINATED, 2 * SLOTS, 2)
+
+
+def test_what_waits_at_a_cluster_has_its_slots(site: Site) -> None:
+    """They look free there; each cycle would send as many again."""
+    site.bring(9 * SLOTS)
+    site.cycle()
+    for name, job_id in (("beta", 71), ("gamma", 72)):
+        site.hanging[name] = listed(job_id, range(1, SLOTS + 1), Fact.WAITING)
+    before = [*site.grid.told]
+    site.cycle()
+
+    assert [told.split()[2] for told in before if told.startswith("submit")] == ["beta", "gamma"]
+    assert site.grid.told == before
+
+
+def test_a_prologue_that_waits_is_taken_away_once_no_task_is_left(site: Site) -> None:
+    """Beta has run all of them meanwhile."""
+    site.bring(2 * SLOTS, wish=replace(WISH, prologue="make"))
+    site.cycle()
+    site.hanging["gamma"] = listed(72, range(1, 2), Fact.WAITING)
+    for _ in range(4):
+        site.cycle()
+
+    (of_array,) = Marks(site.campaigns.database).all().values()
+    assert [mark.wiped_for for mark in of_array.values()] == [WipedFor.UNNEEDED]
+
+
+def test_a_cluster_that_does_not_answer_is_an_event_with_what_it_said(site: Site) -> None:
+    site.bring(SLOTS)
+    site.silent = {"gamma"}
+    site.updator._asking.troubles = {"gamma": "ssh: no route to host"}
+
+    site.cycle()
+
+    (event,) = CampaignEvents(site.campaigns.database).open()
+    assert (event.code, event.cluster, event.why) == (
+        *(Code.GET_JOBS, "gamma"),
+        "ssh: no route to host",
+    )
