@@ -286,6 +286,14 @@ def test_after_its_pause_a_cluster_gets_one_task_to_try(probes: int, pause_s: in
     assert (again.probes, again.until) == (probes + 1, NOON + timedelta(seconds=pause_s))
 
 
+def test_a_cluster_that_refused_arrays_is_tried_with_one_task_and_has_no_other_event() -> None:
+    """Whether it takes that is seen when it is sent."""
+    look = seen(events=(event(Code.RUNNER_SUBMIT_ERROR, until=NOON),))
+
+    assert sent(look) == {"beta": 1, "gamma": 4}
+    assert told(look) == {}
+
+
 def test_what_happens_in_a_pause_makes_it_no_longer() -> None:
     """Other arrays of the same try fail for the same reason."""
     first = happened(None, Code.SUBMIT_JOB, (1, "beta"), NOON, Failures())
@@ -506,6 +514,21 @@ def test_a_submission_that_failed_is_gone_on_with_after_its_pause() -> None:
     later = plan(seen(arrays=(begun, held), events=(known,), at=NOON + MINUTE))
 
     assert (now.resumed, later.resumed) == ((held,), (begun, held))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        event(Code.SUBMIT_JOB, campaign=2, until=NOON + MINUTE),
+        event(Code.SUBMIT_JOB, "gamma", until=NOON + MINUTE),
+        event(Code.SETUP_ERROR, until=NOON + MINUTE),
+    ],
+    ids=["another campaign", "another cluster", "another event"],
+)
+def test_no_other_pause_holds_a_submission_up(other: Event) -> None:
+    begun = replace(array(), state=ArrayState.INTENDED)
+
+    assert plan(seen(arrays=(begun,), events=(other,))).resumed == (begun,)
 
 
 def test_tasks_of_a_test_are_tried_once() -> None:
