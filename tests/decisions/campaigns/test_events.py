@@ -22,6 +22,7 @@ from gridbridge.model.campaigns.events import Code, Event, Kind, Record
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.plan import Room, Seen, Send, There, Tried
 from gridbridge.model.campaigns.sections import Failures
+from gridbridge.model.campaigns.wiping import Missed
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -529,6 +530,17 @@ def test_no_other_pause_holds_a_submission_up(other: Event) -> None:
     begun = replace(array(), state=ArrayState.INTENDED)
 
     assert plan(seen(arrays=(begun,), events=(other,))).resumed == (begun,)
+
+
+def test_what_was_seen_is_kept_with_what_follows_from_it() -> None:
+    """Where tasks ended, what is missing since when, and of what root's ledger knows more."""
+    missed = (Missed(campaign=1, array=2, place=3, since=NOON),)
+    both = (array(), array(2))
+
+    found = plan(seen(ended=ended(Outcome.SUCCESS), arrays=both, missed=missed, behind=(1,)))
+
+    assert found.arrays == (array(),)
+    assert (found.missed, found.behind) == (missed, (1,))
 
 
 def test_tasks_of_a_test_are_tried_once() -> None:
