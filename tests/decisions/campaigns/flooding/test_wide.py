@@ -76,6 +76,7 @@ def test_its_slots_are_kept_for_five_minutes(
 def test_those_of_one_slot_do_not_hold_its_place() -> None:
     """They wait a moment whenever they are sent."""
     assert told(small(0, 2, there=(there(1, 3),))) == {2: 1}
+    assert told(small(0, 1, 2, flood_rate=0.5, sharing=FAIRLY)) == {1: 4, 2: 1}
 
 
 def test_one_of_all_campaigns_waits_there() -> None:
