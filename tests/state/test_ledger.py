@@ -1,5 +1,6 @@
 """Root's ledger lets each attempt of a task be submitted once, and knows the campaign's file."""
 
+import fcntl
 import os
 from contextlib import nullcontext
 from pathlib import Path
@@ -34,6 +35,19 @@ def test_an_array_is_submitted_once_under_its_id(folder: str) -> None:
         assert ledger.job(1) == "77"
         assert ledger.job(2) == ""
         assert ledger.uid == 1000
+
+
+def test_one_call_at_a_time_has_it(folder: str) -> None:
+    """Two that send the same attempt would both find that nobody had."""
+    with Ledger(12, folder) as ledger:
+        ledger.require(1000, "abc")
+
+    with (
+        Ledger(12, folder),
+        Path(folder, "c.12").open() as other,
+        pytest.raises(BlockingIOError),
+    ):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_a_submission_that_was_cut_short_may_be_repeated(folder: str) -> None:
