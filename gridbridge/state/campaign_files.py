@@ -29,7 +29,6 @@ from gridbridge.state.verified_campaign import MAX_FIRST_BYTES, first_line
 NEW, BEGUN = "new.", f"{picked.BEGUN}/in."
 ASKED, TAKEN = "ask.", TAKEN_REQUEST
 KINDS = (NEW, ASKED, "in.", "took.")
-CAMPAIGN = "c."  # and its number
 MAX_BYTES = 512 << 20
 ASKED_BYTES = 1 << 16
 NO_WISH: Mapping[str, str] = {}
@@ -274,13 +273,17 @@ def owner_of(campaign: int, folder: str = CAMPAIGNS) -> int:
         raise NotTheirs(f"campaign {campaign}: its file is there no more") from error
 
 
-def held(uid: int, folder: str = CAMPAIGNS) -> tuple[int, int]:
-    """Return how many files of a person's campaigns lie there, and how many bytes they have."""
+def held(parts: Iterable[tuple[int, int]], uid: int, folder: str = CAMPAIGNS) -> tuple[int, int]:
+    """Return how many files of a person's campaigns lie there, and how many bytes they have.
+
+    `parts` are those campaigns with 0 for the file itself. The folder is not listed: anybody may
+    have put a million names there.
+    """
     sizes = []
-    for name in files.names(folder):
+    for campaign, part in parts:
         with suppress(OSError):
-            facts = os.lstat(f"{folder}/{name}") if name.startswith(CAMPAIGN) else None
-            if facts and facts.st_uid == uid and stat.S_ISREG(facts.st_mode):
+            facts = os.lstat(f"{folder}/{file_of(campaign, part)}")
+            if facts.st_uid == uid and stat.S_ISREG(facts.st_mode):
                 sizes.append(facts.st_size)
     return len(sizes), sum(sizes)
 

@@ -23,6 +23,8 @@ TOKEN = re.compile("[0-9a-f]{32}")  # as files.random_name makes it
 PERSONS = re.compile(rf"u\.(\d{{1,10}})(?:\.{TOKEN.pattern})?", re.ASCII)
 BEGUN = "begun"  # the service's own folder, where what is taken in lies meanwhile
 A_SCAN = 10  # files of a person in one look
+# And at most so many bytes beside the first one: they are read while others wait.
+A_SCAN_BYTES = {"new": 64 << 20, "in": 64 << 20, "ask": 64 << 10, "took": 64 << 10}
 A_PERSON, A_FOLDER = 20, 50  # folders of a person, and files of a kind in one, that are looked at
 FOR_US = 0o770  # with the group of the folder, which is the service's
 WORD = ".gridbridge/brings"  # below one's home: the token of one's folder
@@ -204,8 +206,12 @@ def _admit(path: str, brought: str, taken: str, folder: str) -> None:
 
 
 def some(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
-    """Return paths of a kind, the first of each person: nobody's many files hide another's."""
-    of_each: dict[tuple[bool, int], list[str]] = {}  # whatever number of folders somebody has
+    """Return paths of a kind, the first of each person: nobody's many files hide another's.
+
+    Nor do anybody's large ones.
+    """
+    # Whatever number of folders somebody has.
+    of_each: dict[tuple[bool, int], list[tuple[str, int]]] = {}
     for path in listed:
         if not is_of(path.rpartition("/")[2], prefix):
             continue
@@ -213,8 +219,19 @@ def some(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
             facts = os.lstat(f"{folder}/{path}")
             if not stat.S_ISDIR(facts.st_mode):
                 key = path.startswith(f"{BEGUN}/"), facts.st_uid
-                of_each.setdefault(key, []).append(path)
-    return [path for paths in of_each.values() for path in sorted(paths)[:A_SCAN]]
+                of_each.setdefault(key, []).append((path, facts.st_size))
+    most = A_SCAN_BYTES[prefix.rstrip(".")]
+    return [path for sized in of_each.values() for path in _first_of(sorted(sized), most)]
+
+
+def _first_of(sized: list[tuple[str, int]], most: int) -> Iterator[str]:
+    """Give the first path, and of the next ones those that have so many bytes together."""
+    yield sized[0][0]
+    total = 0
+    for path, size in sized[1:A_SCAN]:
+        if total + size <= most:
+            total += size
+            yield path
 
 
 def is_of(name: str, prefix: str) -> bool:

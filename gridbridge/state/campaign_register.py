@@ -31,6 +31,7 @@ class CampaignRegister:
         self._again: dict[tuple[int, str], int] = {}  # by campaign and token
         self._is_whole = True
         self._is_ours = True
+        self._is_there = True
         self._load()
 
     def highest(self) -> int:
@@ -72,8 +73,7 @@ class CampaignRegister:
     def _add(self, line: str) -> None:
         try:
             if not self._is_ours:  # somebody else made it
-                os.rename(self._path, files.random_name(f"{self._path}."))
-                self._is_ours = True
+                self._move_aside()
             self._append(line if self._is_whole else f"\n{line}")
         except OSError as error:
             self._is_whole = False
@@ -81,8 +81,7 @@ class CampaignRegister:
         self._is_whole = True
 
     def _append(self, line: str) -> None:
-        options = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        end = os.open(self._path, options, 0o600)
+        end = self._opened()
         try:
             if os.write(end, line.encode("ascii")) != len(line):
                 raise OSError(28, "No space left on device")
@@ -90,10 +89,31 @@ class CampaignRegister:
         finally:
             os.close(end)
 
+    def _opened(self) -> int:
+        """Open it; what somebody else made there since we found nothing is moved aside.
+
+        Nobody is waited for: it may be a pipe.
+        """
+        options = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        if self._is_there:
+            return os.open(self._path, options | os.O_CREAT, 0o600)
+        try:
+            end = os.open(self._path, options | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            self._move_aside()
+            end = os.open(self._path, options | os.O_CREAT | os.O_EXCL, 0o600)
+        self._is_there = True
+        return end
+
+    def _move_aside(self) -> None:
+        os.rename(self._path, files.random_name(f"{self._path}."))
+        self._is_ours, self._is_there = True, False
+
     def _load(self) -> None:
         try:
             text = files.read(self._path, MAX_BYTES, self._owner)[0].decode("ascii", "replace")
         except FileNotFoundError:
+            self._is_there = False
             return
         except StateError:
             self._is_ours = False

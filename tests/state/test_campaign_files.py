@@ -13,6 +13,7 @@ from gridbridge.state.campaign_files import NewFile
 from gridbridge.state.campaign_inbox import A_FOLDER, A_PERSON, A_SCAN
 
 ODD = "0" * 32
+TAKEN_AS = {"new": "in", "ask": "took"}
 
 
 def folder_of(uid: int, folder: Path, mode: int = 0o770) -> Path:
@@ -104,6 +105,25 @@ def test_nobodys_many_files_hide_anothers(tmp_path: Path) -> None:
 
     assert len(tokens) == A_SCAN + 1
     assert last in tokens
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another person's files")
+@pytest.mark.parametrize(("kind", "size"), [("new", 40 << 20), ("ask", 60 << 10)])
+def test_nobodys_large_files_delay_another(tmp_path: Path, kind: str, size: int) -> None:
+    """A look takes two of a person's large files, or of their long requests, and others later."""
+    first, second = folder_of(1, tmp_path), folder_of(2, tmp_path)
+    for number in range(A_SCAN - 1):
+        of(1, first / f"{kind}.{number:032x}", b"{}\n")
+        os.truncate(first / f"{kind}.{number:032x}", size)
+    small, last = "e" * 32, "f" * 32
+    of(1, first / f"{kind}.{small}", b"{}\n")
+    of(2, second / f"{kind}.{last}", b"{}\n")
+
+    taken = campaign_inbox.begun(
+        campaign_files.names(str(tmp_path)), f"{kind}.", f"begun/{TAKEN_AS[kind]}.", str(tmp_path)
+    )
+
+    assert sorted(taken) == [f"{0:032x}", f"{1:032x}", small, last]
 
 
 @pytest.mark.parametrize("data", [b"", b"[", b"{}", b"\xff\n", b"[" * 100_000, b'{"a": 1e999}'])

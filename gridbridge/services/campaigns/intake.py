@@ -37,6 +37,7 @@ from gridbridge.state.campaign_files import NewFile
 from gridbridge.state.campaign_register import CampaignRegister
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
+from gridbridge.state.database.campaign_parts import CampaignParts
 from gridbridge.state.database.campaigns import Campaigns
 
 TRIED = "its failed tasks were tried again since"
@@ -68,6 +69,7 @@ class Intake:
     ) -> None:
         self._database = database
         self._campaigns = Campaigns(database)
+        self._kept_parts = CampaignParts(database, self._campaigns)
         self._events = CampaignEvents(database)
         self._given = CampaignRegister(folder)
         self._requests = Requests(
@@ -260,7 +262,8 @@ class Intake:
 
     def _too_much(self, found: NewFile) -> str:
         """Say that a person would have too many campaign files here, or too large ones."""
-        held, size = campaign_files.held(found.uid, self._folder)
+        parts = self._kept_parts.of_person(found.uid)
+        held, size = campaign_files.held(parts, found.uid, self._folder)
         most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
         if held < most and size + found.size <= most_mb * MB:
             return ""

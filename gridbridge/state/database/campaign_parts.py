@@ -4,7 +4,7 @@ from dataclasses import asdict, fields
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
-from gridbridge.model.campaigns.campaign import Campaign, Part, Waiting
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Part, Waiting
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.core import Database
@@ -15,6 +15,11 @@ _BY_TOKEN = select(*(PARTS.c[field.name] for field in fields(Part))).where(
 )
 _ALL = select(*(PARTS.c[field.name] for field in fields(Part)), CAMPAIGNS.c.uid).join(
     CAMPAIGNS, CAMPAIGNS.c.number == PARTS.c.campaign
+)
+_OF_PERSON = (
+    select(CAMPAIGNS.c.number, PARTS.c.number.label("part"))
+    .outerjoin(PARTS, CAMPAIGNS.c.number == PARTS.c.campaign)
+    .where(CAMPAIGNS.c.uid == bindparam("uid"), CAMPAIGNS.c.state != CampaignState.PURGED)
 )
 _LAST = select(func.max(PARTS.c.number).label("number")).where(
     PARTS.c.campaign == bindparam("campaign")
@@ -37,6 +42,12 @@ class CampaignParts:
         """Return every part, and whose it is."""
         rows = (dict(row) for row in self._database.rows(_ALL))
         return tuple((Part(**row), uid) for row in rows for uid in (row.pop("uid"),))
+
+    def of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
+        """Return the campaigns of a person that are kept, each with 0 and with its parts."""
+        rows = self._database.rows(_OF_PERSON, uid=uid)
+        parts = ((row["number"], part) for row in rows for part in (0, row["part"] or 0))
+        return tuple(dict.fromkeys(parts))
 
     def last(self, campaign: int) -> int:
         """Return the highest number of a part of a campaign; 0 for none."""

@@ -183,6 +183,18 @@ def test_a_note_that_somebody_else_made_counts_for_nothing(tmp_path: Path) -> No
     assert (tmp_path / "other").read_text() == f"c.7 1 {TOKEN}\n"
 
 
+def test_a_note_that_somebody_makes_before_we_do_counts_for_nothing(tmp_path: Path) -> None:
+    """Where nothing was taken in yet; and nobody waits until somebody reads a pipe."""
+    given = CampaignRegister(str(tmp_path))
+    os.mkfifo(tmp_path / "given")
+
+    given.note(3, 1, TOKEN)
+
+    assert CampaignRegister(str(tmp_path)).has(3, 1, TOKEN)
+    given.note(4, 1, TOKEN)
+    assert CampaignRegister(str(tmp_path)).highest() == 4
+
+
 def test_a_note_that_was_cut_by_a_crash_is_written_anew(tmp_path: Path) -> None:
     """What follows begins a line of its own."""
     CampaignRegister(str(tmp_path)).note(1, 7, TOKEN)
@@ -481,6 +493,25 @@ def test_a_person_has_so_many_files_at_most(site: Site, limits: Runner, why: str
     assert site.ask(Verb.PURGE, 1) is Answer.DONE
     site.bring(asked, "c" * 600_000)
     assert site.intake.take() == 1
+
+
+def test_names_that_somebody_puts_beside_the_files_delay_nobody(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How much a person has there is known without a look at all that bob put there."""
+    site.bring(asdict(SWEEP), "a")
+    site.intake.take()
+    (site.brought / "c.77").write_bytes(b"x")
+    looked = list[object]()
+    really = os.lstat
+    monkeypatch.setattr(os, "lstat", lambda path: looked.append(path) or really(path))
+    site.limits = Runner(files_per_uid=2)
+    site.again()
+    site.bring(asdict(SWEEP), "b")
+
+    assert site.intake.take() == 1
+    assert f"{site.brought}/c.1" in looked
+    assert f"{site.brought}/c.77" not in looked
 
 
 def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> None:
