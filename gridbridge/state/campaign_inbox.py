@@ -26,6 +26,7 @@ A_SCAN = 10  # files of a person in one look
 # And at most so many bytes beside the first one: they are read while others wait.
 A_SCAN_BYTES = {"new": 64 << 20, "in": 64 << 20, "ask": 64 << 10, "took": 64 << 10}
 A_PERSON, A_FOLDER = 20, 50  # folders of a person, and files of a kind in one, that are looked at
+A_LISTING = 20_000  # names in a folder that are listed: twice the campaign files that one may have
 FOR_US = 0o770  # with the group of the folder, which is the service's
 WORD = ".gridbridge/brings"  # below one's home: the token of one's folder
 WORD_BYTES = 100
@@ -106,7 +107,7 @@ def names(folder: str) -> list[str]:
     found = [f"{BEGUN}/{name}" for name in files.names(f"{folder}/{BEGUN}")]
     for person in _persons(folder):
         with suppress(OSError), _opened(person, folder) as (end, _):
-            found += [f"{person}/{name}" for name in _first(os.listdir(end))]
+            found += [f"{person}/{name}" for name in _first(_some_names(end))]
     return found
 
 
@@ -118,7 +119,7 @@ def staying(kind: str, most: int, folder: str) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for person in _persons(folder):
         with suppress(OSError), _opened(person, folder) as (end, uid):
-            of_one = (f"{person}/{name}" for name in sorted(os.listdir(end)) if is_of(name, kind))
+            of_one = (f"{person}/{name}" for name in sorted(_some_names(end)) if is_of(name, kind))
             of_uid = found.setdefault(uid, [])
             of_uid += islice(of_one, most - len(of_uid))
     return found
@@ -139,6 +140,12 @@ def _persons(folder: str) -> Iterator[str]:
                 of_each[uid] += is_theirs
                 if is_theirs and of_each[uid] <= A_PERSON:
                     yield one.name
+
+
+def _some_names(end: int) -> list[str]:
+    """Return what is in a person's folder; of very much the rest has to wait."""
+    with os.scandir(end) as entries:
+        return [one.name for one in islice(entries, A_LISTING)]
 
 
 def _first(listed: Iterable[str]) -> Iterator[str]:

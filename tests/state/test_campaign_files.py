@@ -327,6 +327,27 @@ def test_many_odd_files_and_folders_of_one_person_hide_nothing_and_are_not_opene
     assert f"u.{ALICE}/new.{ODD}" in listed
 
 
+def test_of_very_many_names_in_a_folder_some_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million of them would delay each look by seconds; what is taken makes room for the rest."""
+    monkeypatch.setattr(campaign_inbox, "A_LISTING", 5)
+    own = Path(campaign_inbox.mine(str(tmp_path)))
+    for number in range(9):
+        (own / f"new.{number:032x}").write_bytes(SAID["new"])
+    taken = list[str]()
+
+    for expected in (5, 4, 0):
+        listed = campaign_files.names(str(tmp_path))
+        here = [path for path in listed if not path.startswith("begun/")]
+        assert len(here) == expected
+        taken += [token for token, _ in campaign_files.new(here, str(tmp_path))]
+        for token in taken:
+            campaign_files.drop(token, str(tmp_path))
+
+    assert sorted(taken) == [f"{number:032x}" for number in range(9)]
+
+
 def test_a_campaign_without_its_file_has_no_parts(tmp_path: Path) -> None:
     """Its owner may remove it, and it is removed a while after its end: it is purged once more."""
     folder = str(tmp_path)

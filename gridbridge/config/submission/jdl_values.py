@@ -24,7 +24,9 @@ LAYOUT = (
 )
 TIME = f'"H:M:S" is right, from "0:0:1" to "{YEAR_S // 3600}:0:0", a year'
 WALLTIME = re.compile(r"\d+(?::[0-5]?\d(?::[0-5]?\d)?)?", re.ASCII)
-NAME = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
+# Nothing that steers a terminal, ends a line or turns its direction: everybody sees it.
+STEERING = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+NAME = re.compile(f"[^{STEERING}]{{1,255}}")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
 PATH = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
 COMMAND = re.compile(r"[^\x00]{1,65536}")

@@ -395,6 +395,9 @@ def of_beta(**values: object) -> dict[str, object]:
         (asdict(SWEEP) | {"name": ""}, "name = ''"),
         (asdict(SWEEP) | {"name": "a\nb"}, "name = "),
         (asdict(SWEEP) | {"name": "\ud800"}, "name = "),
+        (asdict(SWEEP) | {"name": "a\x9b31m"}, "name = "),
+        (asdict(SWEEP) | {"name": "a\u2028b"}, "name = "),
+        (asdict(SWEEP) | {"name": "a\u202egnp"}, "name = "),
         (asdict(SWEEP) | {"outputs": ["../x"]}, "outputs = "),
         (of_beta(slots=10**30), "beta.slots = 1000000"),
         (of_beta(slots=0), "beta.slots = 0: out of range"),
@@ -411,7 +414,7 @@ def of_beta(**values: object) -> dict[str, object]:
         (of_beta(queue="a;b"), "beta.queue = "),
         (of_beta(environment="*"), "beta.environment = "),
     ],
-    ids=range(22),
+    ids=range(25),
 )
 def test_what_can_not_run_is_refused_with_its_reason(site: Site, header: object, why: str) -> None:
     """Anybody may write there without gridsub."""
