@@ -3,10 +3,12 @@
 Test campaigns come first, first come first served. Then come the others at the clusters to which
 their owners have an affinity, and when all have been offered those, at the rest of their clusters
 (CiGri scheduler specification, metascheduler, and the note of 20 May 2009). Higher priorities go
-before lower ones, older campaigns before newer ones.
+before lower ones, older campaigns before newer ones. A few tests of each person come first at a
+cluster at a time, and more of them last: who cuts all work into tests would stop everybody else.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
@@ -14,6 +16,9 @@ from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.plan import Seen
 from gridbridge.model.campaigns.reasons import Order
 from gridbridge.model.campaigns.sharing import ShareBy, Sharing
+
+FEWEST_TESTS = 3  # of a person that come first at a cluster; ours
+SLOTS_A_TEST = 4  # of a cluster, for each more of them
 
 
 class Offer(NamedTuple):
@@ -29,11 +34,49 @@ def turns(seen: Seen) -> tuple[tuple[Offer, ...], ...]:
     ranked = sorted(going, key=lambda one: (-priority(one.owner, seen.sharing), one.number))
     tests = [one for one in ranked if one.jdl.type is Type.TEST]
     others = [one for one in ranked if one.jdl.type is not Type.TEST]
+    first, last = _tests(tests, seen)
     return (
-        tuple(Offer(one, _clusters(one, seen, None)) for one in tests),
+        first,
         tuple(_offers(others, seen, is_affine=True)),
         tuple(_offers(others, seen, is_affine=False)),
+        last,
     )
+
+
+def tests_ahead(seen: Seen, cluster: str) -> int:
+    """Return how many tests of a person come first at a cluster at a time."""
+    return max(FEWEST_TESTS, seen.room[cluster].max_slots // SLOTS_A_TEST)
+
+
+def _tests(ranked: Sequence[Campaign], seen: Seen) -> tuple[tuple[Offer, ...], tuple[Offer, ...]]:
+    """Return the tests that come first, and those of people who have as many there already."""
+    ahead = _with_tests(seen)
+    first, last = list[Offer](), list[Offer]()
+    for one in ranked:
+        clusters = _clusters(one, seen, None)
+        tried = seen.tried.get(one.number, ())
+        more = [
+            name
+            for name in clusters
+            if name not in tried and ahead[one.owner, name] >= tests_ahead(seen, name)
+        ]
+        first.append(Offer(one, tuple(name for name in clusters if name not in more)))
+        if more:
+            last.append(Offer(one, tuple(more)))
+        ahead.update((one.owner, name) for name in clusters if name not in tried)
+    return tuple(first), tuple(last)
+
+
+def _with_tests(seen: Seen) -> Counter[tuple[str, str]]:
+    """Count, by person and cluster, the tests whose task is there and has not ended."""
+    owners = {one.number: one.owner for one in seen.campaigns if one.jdl.type is Type.TEST}
+    over = {(one.campaign, one.number) for one in seen.over}
+    there = {
+        (one.campaign, one.cluster)
+        for one in seen.arrays
+        if one.campaign in owners and (one.campaign, one.number) not in over
+    }
+    return Counter((owners[campaign], cluster) for campaign, cluster in there)
 
 
 def order(first: Campaign, then: Campaign, cluster: str, seen: Seen) -> tuple[Order, float, float]:
@@ -44,6 +87,8 @@ def order(first: Campaign, then: Campaign, cluster: str, seen: Seen) -> tuple[Or
     sharing, affinity = seen.sharing, seen.room[cluster].affinity
     if first.jdl.type is Type.TEST and then.jdl.type is not Type.TEST:
         return Order.TEST, 0.0, 0.0
+    if then.jdl.type is Type.TEST and first.jdl.type is not Type.TEST:
+        return Order.TESTS, 0.0, tests_ahead(seen, cluster)
     is_near, is_nearer = (has_affinity(one.owner, affinity, sharing) for one in (then, first))
     if is_nearer and not is_near:
         return Order.AFFINITY, 0.0, 0.0

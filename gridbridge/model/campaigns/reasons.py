@@ -34,6 +34,7 @@ class Order(StrEnum):
     """Why other campaigns are served before one."""
 
     TEST = "test"
+    TESTS = "tests"  # so many of its owner's tests come first there already
     AFFINITY = "affinity"  # the cluster runs campaigns of their owners before those of others
     SHARE = "share"  # who shares with its owner has used less
     PRIORITY = "priority"

@@ -53,6 +53,10 @@ SENTENCES = {
 }
 ORDERS = {
     Order.TEST: "went to {before}: tests go first; when they have their tasks, it is its turn",
+    Order.TESTS: (
+        "went to {before}: {theirs:g} tests of a person at a time go first there;"
+        " when one of those has ended, it is its turn"
+    ),
     Order.AFFINITY: (
         "went to {before}, whose owners have an affinity to {cluster}; it gets what they leave"
     ),

@@ -1,13 +1,21 @@
 """Campaigns are offered clusters in the order of the CiGri scheduler specification."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.campaigns.metascheduler import has_affinity, priority, turns, used_by
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.decisions.campaigns.metascheduler import (
+    has_affinity,
+    order,
+    priority,
+    turns,
+    used_by,
+)
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.plan import Room, Seen
+from gridbridge.model.campaigns.reasons import Order
 from gridbridge.model.campaigns.sharing import ShareBy, Sharing
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -29,6 +37,18 @@ def campaign(number: int, owner: str, *clusters: str, type_: Type = Type.DEFAULT
     )
 
 
+def array(number: int, cluster: str) -> Array:
+    """Return the array of a test campaign at a cluster."""
+    return Array(
+        campaign=number,
+        number=1,
+        cluster=cluster,
+        state=ArrayState.RELEASED,
+        size=1,
+        intended_at=NOON,
+    )
+
+
 def offered(seen: Seen) -> list[tuple[int, tuple[str, ...]]]:
     """Return which campaigns are offered which clusters, in order."""
     return [(one.campaign.number, one.clusters) for turn in turns(seen) for one in turn]
@@ -45,6 +65,34 @@ def seen(*campaigns: Campaign, sharing: Sharing | None = None, **affinities: str
         room=rooms,
         sharing=sharing or Sharing(),
     )
+
+
+def test_more_tests_of_a_person_come_last() -> None:
+    """Else alice never gets a slot while bob brings tests. Carol's counts by itself."""
+    usual = campaign(1, "alice", "beta")
+    tests = [campaign(number, "bob", "beta", type_=Type.TEST) for number in range(2, 7)]
+    hers = campaign(7, "carol", "beta", type_=Type.TEST)
+
+    found = [number for number, _ in offered(seen(usual, *tests, hers, beta=""))]
+
+    assert found == [2, 3, 4, 5, 6, 7, 1, 5, 6]
+    assert [number for number, some in offered(seen(usual, *tests, hers, beta="")) if some] == [
+        *(2, 3, 4, 7, 1, 5, 6)
+    ]
+
+
+def test_tests_that_run_count_among_those_that_come_first() -> None:
+    """Those that have ended there do not, and a larger cluster takes more of them first."""
+    tests = [campaign(number, "bob", "beta", type_=Type.TEST) for number in range(1, 7)]
+    paused = replace(tests[0], state=CampaignState.PAUSED)
+    arrays = tuple(array(number, "beta") for number in range(1, 5))
+    sent = {number: frozenset({"beta"}) for number in range(1, 5)}
+    now = replace(seen(paused, *tests[1:], beta=""), arrays=arrays, tried=sent, over=arrays[1:2])
+    larger = replace(now, room={"beta": Room(free_slots=9, max_slots=16)})
+
+    assert [one.campaign.number for one in turns(now)[-1]] == [5, 6]
+    assert order(campaign(9, "alice", "beta"), tests[4], "beta", now) == (Order.TESTS, 0, 3)
+    assert [one.campaign.number for one in turns(larger)[-1]] == [6]
 
 
 def test_the_example_of_the_specification() -> None:
