@@ -50,6 +50,11 @@ def progress(text: str) -> None:
         sys.stderr.flush()
 
 
+def is_terminal() -> bool:
+    """Say whether somebody reads standard output at a terminal."""
+    return bool(sys.stdout) and sys.stdout.isatty()
+
+
 def as_json(value: object) -> None:
     """Print a value as JSON."""
     line(json.dumps(value, indent=2))
@@ -67,7 +72,7 @@ def table(
     On a narrow terminal cells are folded, but not those of the `unbroken` columns. Columns of
     `numbers` are aligned to the right.
     """
-    if sys.stdout and sys.stdout.isatty():
+    if is_terminal():
         _rich_table(head, rows, style_of, unbroken, numbers)
         return
     widths = [max(len(row[n]) for row in (head, *rows)) for n in range(len(head))]

@@ -165,6 +165,7 @@ def _print_csv(head: Sequence[str], rows: Iterable[Sequence[object]], is_headles
 
 
 def _csv_line(cells: Sequence[object]) -> str:
+    """Write a line for programs; at a terminal nothing of it steers that."""
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(cells)
-    return text.getvalue()
+    return printable(text.getvalue()) if output.is_terminal() else text.getvalue()

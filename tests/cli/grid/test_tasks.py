@@ -12,7 +12,7 @@ from typing import Self
 import pytest
 from click.testing import CliRunner, Result
 
-from gridbridge.cli.grid import watching
+from gridbridge.cli.grid import listing, watching
 from gridbridge.cli.grid.gridfetch import gridfetch
 from gridbridge.cli.grid.gridstat import gridstat
 from gridbridge.cli.grid.listing import in_range
@@ -408,6 +408,17 @@ def test_at_a_terminal_each_campaign_has_a_bar(monkeypatch: pytest.MonkeyPatch) 
 
     for part in ("     7 sw$eep\ufffd", " R ", " T ", "\u2501", "1 failed", "\r\x1b[2K"):
         assert part in terminal.text
+
+
+def test_at_a_terminal_no_csv_steers_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs read names and parameters as they are; root may look at what bob wrote there."""
+    task = replace(SENT, number=0)
+    with Terminal(monkeypatch, columns=90) as terminal:
+        listing.tasks_as_csv([task], ["\x1b]0;a\x07 \x9b31m"], is_headless=True)
+        terminal.until(b"\n")
+
+    assert "\ufffd]0;a\ufffd \ufffd31m" in terminal.text
+    assert "\x1b" not in terminal.text
 
 
 def test_a_forecast_is_told_and_drawn(site: Site, tmp_path: Path) -> None:
