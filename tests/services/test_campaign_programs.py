@@ -122,3 +122,29 @@ def test_the_next_cycle_comes_at_once_after_an_urgent_one(is_urgent: bool) -> No
     daemon.runner = runner
 
     assert daemon.has_news() is is_urgent
+
+
+def test_what_people_bring_begins_a_cycle_after_a_pause() -> None:
+    """Else one request a second would have every cluster asked without a pause."""
+    now_s = [100.0]
+    daemon, runner = Daemon.__new__(Daemon), Runner.__new__(Runner)
+    taken = iter([1, 1, 0, 0])
+    runner.is_urgent = False
+    vars(runner)["take_in"] = lambda: next(taken)
+    daemon.runner = runner
+    vars(daemon).update(_is_dry=True, _clock=Clock(lambda: 0.0, lambda: now_s[0]))
+    vars(runner)["untaken"] = list
+
+    assert daemon.has_news()  # nothing was asked of clusters just now
+    with daemon.open_cycle():
+        now_s[0] += 3.0
+    begins = []
+    for _ in range(2):
+        now_s[0] += 3.0
+        begins.append(daemon.has_news())
+    with daemon.open_cycle():
+        pass
+    now_s[0] += 9.0
+
+    assert begins == [False, True]
+    assert not daemon.has_news()

@@ -37,6 +37,7 @@ from gridbridge.state.database.predictions import Predictions
 SWEEP_S = 3600.0
 ENDS_KEPT = timedelta(days=1)  # by the minute; forecasts look at an hour of them
 TAKING_S = 20.0  # of a cycle: gridsub waits 90 s
+LEAST_PAUSE_S = 5.0  # after a cycle, whatever people bring: each asks clusters
 UNTAKEN = "{} that people brought would be taken in first, and is not looked at"
 
 
@@ -155,6 +156,9 @@ def take_all(take: Callable[[], int], left: Callable[[], Sequence[str]], clock: 
 class Daemon:
     """The runner as a program that goes on; it takes campaigns in between its cycles, too."""
 
+    _has_taken = False  # something in, since the last cycle
+    _ended_s = float("-inf")  # of the last cycle
+
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
         self._policy = policy
         self._clock = clock
@@ -173,14 +177,20 @@ class Daemon:
             take_all(self.runner.take_in, self.runner.untaken, self._clock)
         elif untaken := self.runner.untaken():
             print(UNTAKEN.format(len(untaken)))  # noqa: T201 - as the sentence of a dry run
+        self._has_taken = False
         yield self.runner
+        self._ended_s = self._clock.steady_s()
 
     def has_news(self) -> bool:
-        """Take in what people bring between two cycles; a new campaign is sent at once.
+        """Take in what people bring between two cycles; a new campaign is sent soon.
 
-        So is what was moved.
+        What was moved is sent at once. Who brings something every second has no cycle begin every
+        second.
         """
-        return self.runner.take_in() > 0 or self.runner.is_urgent
+        self._has_taken |= self.runner.take_in() > 0
+        if self.runner.is_urgent or not self._has_taken:
+            return self.runner.is_urgent
+        return self._clock.steady_s() - self._ended_s >= LEAST_PAUSE_S
 
     def recover(self) -> None:
         """Take up what is kept."""
