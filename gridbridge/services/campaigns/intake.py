@@ -120,6 +120,7 @@ class Intake:
 
     def _answer(self, listed: list[str]) -> int:
         answered = 0
+        self._requests.begin()
         for one in campaign_files.asked(listed, self._folder):
             with self._one(one.token):
                 answered += answer(one, self._does, self._folder, self._published)

@@ -47,6 +47,7 @@ GIVEN_UP = (Code.DROPPED, Code.DISPUTED)  # nobody knows what became of those ta
 ROOT = 0
 TAKEN_UP_AT_ONCE = 20  # campaigns of a request: each is a call of root's; gridevents names one
 AT_ONCE = 200  # campaigns or events: a sixth of a second, for which others wait
+AGAIN_S = 10.0  # of a look, in which tasks are tried again: a million of them takes minutes
 
 _log = logging.getLogger(__name__)
 
@@ -55,11 +56,19 @@ Begin = Callable[[Iterable[int]], None]  # is told whose tasks are touched
 Do = Callable[[Asked], Mapping[int, Answer] | Mapping[str, object]]  # a request; the answer
 
 
+class NotYet(GridbridgeError):
+    """A request is done in part; the next look goes on with it."""
+
+
 def answer(one: Asked, does: Mapping[Verb, Do], folder: str, published: str) -> bool:
-    """Do what is asked, by its verb; False where nobody here does that, and it is left."""
+    """Do what is asked, by its verb; False where nobody here does that, or not yet: it is left."""
     if one.verb not in does:
         return False
-    campaign_files.answer(one.token, does[one.verb](one), published)
+    try:
+        done = does[one.verb](one)
+    except NotYet:
+        return False
+    campaign_files.answer(one.token, done, published)
     campaign_files.done(one.token, folder)
     return True
 
@@ -97,6 +106,12 @@ class Requests:
         self._marks = Marks(database)
         self._clock = clock
         self._rulers = (ROOT, os.geteuid())  # a site of embedded clusters is its one person's
+        self._until_s = float("inf")
+        self._reached: dict[tuple[str, int], int] = {}  # last tasks, by request and event
+
+    def begin(self) -> None:
+        """Begin a look: what takes longer goes on in the next one."""
+        self._until_s = self._clock.steady_s() + AGAIN_S
 
     def do(self, asked: Asked) -> Mapping[int, Answer]:
         """Do what is asked about each campaign or event, some by one change of the state file.
@@ -265,7 +280,7 @@ class Requests:
             return Answer.DONE
         if asked.verb is Verb.RESUBMIT and campaign and (why := self._why_not(campaign, event)):
             return why
-        waits = asked.verb is Verb.RESUBMIT and self._try_again(event)
+        waits = asked.verb is Verb.RESUBMIT and self._try_again(asked.token, event)
         with self._database.transaction():
             if waits:
                 self._goes_on(event.campaign)
@@ -309,14 +324,16 @@ class Requests:
         """Say whether root submits nothing more of a campaign, and nobody has said it is mended."""
         return self._events.find_open(Code.FILE_REFUSED, campaign, "") is not None
 
-    def _try_again(self, event: Event) -> bool:
+    def _try_again(self, token: str, event: Event) -> bool:
         """Let the tasks wait once more that an event counts; say whether there are some.
 
         What they came to before counts for nothing: their owner has put right what was wrong.
+        NotYet when the look's time is over.
         """
         outcomes = _outcomes_of(event)
         waiting = self._campaigns.waiting_of(event.campaign)
-        after, waits = -1, {task for one in waiting for task in range(one.first, one.last + 1)}
+        waits = {task for one in waiting for task in range(one.first, one.last + 1)}
+        after = self._reached.pop((token, event.number), -1)
         while found := self._tries.failed(event, outcomes, after, PORTION):
             after = found[-1].task
             failed = [one for one in found if one.task not in waits]
@@ -326,6 +343,9 @@ class Requests:
                 self._campaigns.wait_again(event.campaign, *_in_ranges(last))
                 self._campaigns.count(event.campaign, -len(failed), -len(failed))
             self._touched += failed
+            if self._clock.steady_s() > self._until_s:
+                self._reached[token, event.number] = after
+                raise NotYet(f"event {event.number}: tasks after {after} are still to wait again")
         return after >= 0
 
     def _goes_on(self, campaign: int) -> None:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -228,6 +229,26 @@ def test_a_request_that_comes_again_after_a_kill_is_done(site: Site) -> None:
 
     assert answers == [Answer.DONE, Answer.DONE, Answer.CLOSED]
     assert len(site.campaigns.waiting_of(1)) == 2
+
+
+def test_of_very_many_tasks_some_are_tried_again_in_each_look(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has a million of them tried again does not keep all others waiting for minutes."""
+    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=Kind.TASK, tasks=2)
+    monkeypatch.setattr(requests, "PORTION", 1)
+    times = count(0.0, 2 * requests.AGAIN_S)
+    slow = Requests(site.database, Clock(lambda: 0.0, lambda: next(times)), site.folder)
+    asked = Asked(token="t", uid=ALICE, verb=Verb.RESUBMIT, numbers=(number,))
+    (tmp_path / "taken").mkdir()
+    looks = []
+    for _ in range(3):
+        slow.begin()
+        done = requests.answer(asked, {Verb.RESUBMIT: slow.do}, site.folder, str(tmp_path))
+        looks.append((done, [one.first for one in site.campaigns.waiting_of(1)]))
+
+    assert looks == [(False, [0, 4]), (False, [0, 1, 4]), (True, [0, 1, 4])]
+    assert site.events.open() == ()
 
 
 def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: Site) -> None:
