@@ -11,6 +11,7 @@ import pytest
 from gridbridge.batch.gridengine import commands as gridengine
 from gridbridge.batch.oar import commands as oar
 from gridbridge.config.submission import jdl
+from gridbridge.methods.arrays import content
 from gridbridge.methods.arrays.content import Content
 from gridbridge.methods.arrays.order import Order
 from gridbridge.methods.owner import Refused
@@ -29,11 +30,11 @@ HEADER: dict[str, Any] = {"name": "n", "is_idempotent": True}
 
 
 def read(
-    folder: Path, *tasks: str, is_of_copies: bool = False, **asked: object
+    folder: Path, *tasks: str, is_of_copies: bool = False, line: str = "a 1", **asked: object
 ) -> tuple[JobSpec, ...]:
     """Return the jobs that arrays at beta are, where a task asks for that, too."""
     header: dict[str, Any] = HEADER | {"clusters": {"gamma": AT, "beta": BETA | asked}}
-    (folder / "c.12").write_text(f"{json.dumps(header)}\na 1\n")
+    (folder / "c.12").write_text(f"{json.dumps(header)}\n{line}\n")
     arrays = tuple(ArrayId("alpha", 12, number) for number, _ in enumerate(tasks, start=1))
     order = SimpleNamespace(
         arrays=arrays,
@@ -46,8 +47,9 @@ def read(
     )
     with Ledger(12, str(folder / "ledger")) as ledger:
         found = Content(cast("Order", order), VerifiedCampaign(12, str(folder)), ledger)
-        pairs = zip(arrays, found.tasks, strict=True)
-        return tuple(found.spec(array, each, "alice") for array, each in pairs)
+        return tuple(
+            found.spec(array, found.tasks(place), "alice") for place, array in enumerate(arrays)
+        )
 
 
 def test_a_prologue_is_one_task_of_one_slot(tmp_path: Path) -> None:
@@ -143,3 +145,29 @@ def test_what_the_file_does_not_have_is_refused(tmp_path: Path, tasks: str) -> N
         read(tmp_path, tasks)
     with pytest.raises(Refused, match="no prologue at beta"):
         read(tmp_path, "990000000:1", is_of_copies=True)
+
+
+def test_root_splits_no_parameters_into_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That takes minutes for lines of somebody's choice: it is done as that person."""
+    split = list[str]()
+    really = content.words
+    monkeypatch.setattr(content, "words", lambda line: split.append(line) or really(line))
+    monkeypatch.setattr(Content, "spec", lambda *_: [*split])
+
+    first, second = cast("tuple[Any, ...]", read(tmp_path, "0:1", "0:2"))
+
+    assert (first, second) == (["a 1"], ["a 1", "a 1"])
+
+
+@pytest.mark.parametrize("name", ["MOST_OF_TASK", "MOST_OF_ARRAY"])
+def test_parameters_that_gridsub_would_not_take_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Half a gigabyte of them would be several in root's hands."""
+    monkeypatch.setattr(content, name, 9)
+
+    assert read(tmp_path, "0:1", line="a 1234567")
+    with pytest.raises(Refused, match="a task's parameters have at most"):
+        read(tmp_path, "0:1", line="a 12345678")

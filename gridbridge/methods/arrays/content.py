@@ -16,18 +16,24 @@ from gridbridge.state.verified_campaign import VerifiedCampaign
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
 LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
+MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # bytes of parameters
 
 ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # what is no such file
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
+    from gridbridge.model.campaigns.numbers import Attempts
     from gridbridge.state.ledger import Ledger
 
 Header = dict[str, object]
 
 
 class Content:
-    """What the file says of one cluster, and of the tasks of each array."""
+    """What the file says of one cluster, and of the tasks of each array.
+
+    Root alone finds the lines of the tasks. To split them into words takes long for those of some
+    people, so that it is done as their owner, whose time is limited.
+    """
 
     def __init__(self, order: Order, brought: VerifiedCampaign, ledger: "Ledger") -> None:
         """Read it; Refused for what is no such file, NotACopy where nothing may be copied."""
@@ -39,13 +45,32 @@ class Content:
             self._header: Header = header["clusters"][order.cluster] | whole
             is_declared = header.get("is_idempotent") is True or bool(outputs)
             self._steps = Steps(order, header["clusters"])
-            self.tasks = _tasks(order, brought, ledger, self._steps)
+            self._asked = tuple(map(read_attempts, order.tasks))
+            self._lines = _lines(self._asked, brought, ledger)
+            self._step_tasks = {
+                place: self._steps.task(each)
+                for place, each in enumerate(self._asked)
+                if is_step(each[0][0])
+            }
         except (*ODD, ParseError) as error:
             raise Refused(f"{order.file}: {error!r}") from error
         if order.is_of_copies and not is_declared:
             why = "its tasks are declared neither idempotent nor with outputs"
             raise NotACopy(f"{order.file}: {why}")
-        self._order = order
+        self._order, self._ledger = order, ledger
+
+    def tasks(self, place: int) -> tuple[Task, ...]:
+        """Return the tasks of an array; which copy one is follows from the ledger."""
+        if found := self._step_tasks.get(place):
+            return found
+        found = tuple(
+            Task(n, k, words(self._lines[n].decode("utf-8", "surrogateescape")))
+            for n, k in self._asked[place]
+        )
+        before = self._order.arrays[place].array
+        for task in found if self._order.is_of_copies else ():
+            task.copy = self._ledger.copies_of(task.number, before=before) + 1
+        return found
 
     def spec(self, array: ArrayId, tasks: tuple[Task, ...], person: str) -> JobSpec:
         """Return the job that an array is."""
@@ -91,23 +116,18 @@ class Content:
         }
 
 
-def _tasks(
-    order: Order, brought: VerifiedCampaign, ledger: "Ledger", steps: Steps
-) -> tuple[tuple[Task, ...], ...]:
-    """Return the tasks of each array; which copy one is follows from the ledger."""
-    asked = tuple(map(read_attempts, order.tasks))
-    numbers = {task for each in asked for task, _ in each if not is_step(task)}
-    lines = brought.lines(numbers, ledger)
-    found = tuple(
-        steps.task(each)
-        if is_step(each[0][0])
-        else tuple(Task(n, k, words(lines[n].decode("utf-8", "surrogateescape"))) for n, k in each)
-        for each in asked
-    )
-    for array, tasks in zip(order.arrays, found, strict=True):
-        for task in tasks if order.is_of_copies else ():
-            task.copy = ledger.copies_of(task.number, before=array.array) + 1
-    return found
+def _lines(
+    asked: "tuple[Attempts, ...]", brought: VerifiedCampaign, ledger: "Ledger"
+) -> dict[int, bytes]:
+    """Return the parameters of tasks; Refused for more than gridsub takes, KeyError for none."""
+    numbers = [[task for task, _ in each if not is_step(task)] for each in asked]
+    lines = brought.lines({task for each in numbers for task in each}, ledger)
+    for each in numbers:
+        sizes = [len(lines[task]) for task in each]
+        if max(sizes, default=0) > MOST_OF_TASK or sum(sizes) > MOST_OF_ARRAY:
+            most = f"{MOST_OF_TASK >> 10} KB, and {MOST_OF_ARRAY >> 20} MB in an array"
+            raise Refused(f"{brought.file}: a task's parameters have at most {most}")
+    return lines
 
 
 def _text(header: Header, key: str) -> str:

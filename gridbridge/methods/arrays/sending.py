@@ -146,4 +146,4 @@ class Sending:
         if not is_new and (found := site.find(str(array))):
             return found
         assert self._content
-        return site.submit(self._content.spec(array, self._content.tasks[place], person))
+        return site.submit(self._content.spec(array, self._content.tasks(place), person))
