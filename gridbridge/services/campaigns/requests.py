@@ -280,7 +280,7 @@ class Requests:
             return Answer.DONE
         if asked.verb is Verb.RESUBMIT and campaign and (why := self._why_not(campaign, event)):
             return why
-        waits = asked.verb is Verb.RESUBMIT and self._try_again(asked.token, event)
+        waits = asked.verb is Verb.RESUBMIT and self._try_again(event, asked.token)
         with self._database.transaction():
             if waits:
                 self._goes_on(event.campaign)
@@ -324,7 +324,7 @@ class Requests:
         """Say whether root submits nothing more of a campaign, and nobody has said it is mended."""
         return self._events.find_open(Code.FILE_REFUSED, campaign, "") is not None
 
-    def _try_again(self, token: str, event: Event) -> bool:
+    def _try_again(self, event: Event, token: str = "") -> bool:
         """Let the tasks wait once more that an event counts; say whether there are some.
 
         What they came to before counts for nothing: their owner has put right what was wrong.
