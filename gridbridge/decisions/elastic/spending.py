@@ -49,11 +49,12 @@ def _month_of(now: datetime) -> datetime:
 def _begun(node: Owned, after: datetime, until: datetime, unit_s: float, *, counted: int) -> int:
     """Return how many units of a node begin after a moment, and not after another.
 
-    The first one, which begins when the machine is made, counts in the round that hears of it.
+    The first one, which begins when the machine is made, counts in the round that hears of it: a
+    round that has it made has looked at its clock some seconds before.
     """
     since = node.up_since or until
     before = max(counted, _count(since, after, unit_s))
-    return max(0, _count(since, until, unit_s) - before)
+    return max(0, max(1, _count(since, until, unit_s)) - before)
 
 
 def _count(since: datetime, moment: datetime, unit_s: float) -> int:

@@ -39,9 +39,9 @@ def test_units_count_when_they_begin(up: float, last: float, unit_s: float, spen
     assert found == pytest.approx(spent)
 
 
-@pytest.mark.parametrize("up", [0, 1, 59])
+@pytest.mark.parametrize("up", [-0.1, 0, 1, 59])
 def test_a_new_machine_counts_at_once(up: float) -> None:
-    """Also if it was made at the very moment of the last round."""
+    """Also if it was made at the very moment of the last round, or since this one has looked."""
     before = owned(up, machine="")
 
     found = spent_since(ago(1), NOON, [before], [owned(up)], POOLS, HOUR_S, NOON)
