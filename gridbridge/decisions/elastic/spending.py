@@ -18,11 +18,12 @@ def spent_since(
     unit_s: float,
     local: datetime,
 ) -> float:
-    """Return what the units cost that began after one round, and until this one.
+    """Return what the units of this month cost that began after one round, and until this one.
 
     Of a node whose machine was not known before, all of this month count. `kept` are the nodes as
     they were before this round, `after` as they are by now.
     """
+    began = _month_of(now)
     paid = [one for one in kept if one.machine and one.node.counts]
     known = {(one.pool, one.machine) for one in kept if one.machine}
     new = [
@@ -30,8 +31,8 @@ def spent_since(
         for one in after
         if one.machine and one.node.counts and (one.pool, one.machine) not in known
     ]
-    units = [(one, _begun(one, before, now, unit_s, counted=1)) for one in paid]
-    units += [(one, _begun(one, _month_of(now), now, unit_s, counted=0)) for one in new]
+    units = [(one, _begun(one, max(before, began), now, unit_s, counted=1)) for one in paid]
+    units += [(one, _begun(one, began, now, unit_s, counted=0)) for one in new]
     hours = unit_s / HOUR_S
     return sum(
         count * hours * price_at(pools[one.pool], local)

@@ -63,6 +63,13 @@ def test_a_machine_whose_node_was_lost_counts_for_this_month_alone() -> None:
     assert found == 13 * 2.0
 
 
+def test_a_long_pause_over_a_months_end_costs_the_month_that_is() -> None:
+    """Nobody looked for nine days: what nodes cost in the month before is not spent of this one."""
+    node = owned(60 * 24 * 20)
+
+    assert spent_since(ago(60 * 24 * 9), NOON, [node], [node], POOLS, HOUR_S, NOON) == 13 * 2.0
+
+
 def test_the_price_is_that_of_the_hour_and_unknown_pools_cost_nothing() -> None:
     night = NOON + timedelta(hours=11)
     nodes = [owned(0), owned(0, pool="unknown", machine="m-2")]
