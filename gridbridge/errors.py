@@ -57,11 +57,11 @@ class NoCapacity(GridbridgeError):
 
 
 class StillThere(GridbridgeError):
-    """Tasks of jobs are on a host that is gone, and only somebody's hand ends them."""
+    """Tasks are on a host that is gone, and only somebody's hand ends them."""
 
-    def __init__(self, host: str, jobs: tuple[int, ...]) -> None:
-        named = " ".join(map(str, jobs))
-        super().__init__(f"{host} is gone with tasks of {named}: `qdel -f {named}` ends them")
+    def __init__(self, host: str, tasks: tuple[str, ...]) -> None:
+        named = " ".join(tasks)
+        super().__init__(f"{host} is gone with {named}: `qdel -f {named}` ends what ran there")
 
 
 class NotIdle(GridbridgeError):

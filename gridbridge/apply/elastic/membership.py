@@ -16,6 +16,7 @@ from gridbridge.apply.elastic.membership_protocol import Membership
 from gridbridge.apply.elastic.oar_nodes import OarNodes
 from gridbridge.apply.elastic.preparing import Preparing, address_of
 from gridbridge.batch.gridengine.membership import hosts
+from gridbridge.batch.gridengine.membership.hosts import Instance
 from gridbridge.batch.gridengine.standby import moving
 from gridbridge.batch.oar import nodes
 from gridbridge.batch.root import as_root
@@ -113,7 +114,7 @@ class GridEngineMembership:
         """Take a closed host out of its cell, and its name out of files.
 
         While something is left there, its daemon has to go on: it tells of the ends of tasks. Of a
-        dead host StillThere names the jobs that Grid Engine does not put back.
+        dead host StillThere names the tasks that Grid Engine does not put back.
         """
         if used := self._emptied(host, is_dead=is_dead):
             return Leaving.kept(used)
@@ -133,19 +134,24 @@ class GridEngineMembership:
 
         Return what is there still; empty for nothing.
         """
-        used = [one for one in hosts.instances(self.cell, host) if one.is_used]
+        used = self._used(host)
         for one in used:
             if is_dead:
                 hosts.put_back(self.cell, host, one.queue)
             elif one.is_best_effort and not one.is_suspended:
                 hosts.suspend(self.cell, host, one.queue)
-        jobs = sorted({job for one in used for job in one.jobs})
-        if is_dead and jobs:
-            raise StillThere(host, tuple(jobs))
+        if is_dead and used:
+            used = self._used(host)
+        tasks = dict.fromkeys(task for one in used for task in one.tasks)
+        if is_dead and tasks:
+            raise StillThere(host, tuple(tasks))
         if not used:
             return ""
         queues = " ".join(one.queue for one in used)
         return f"{queues} is in use: `qstat -u '*' -s rs -q '*@{host}'` shows by what"
+
+    def _used(self, host: str) -> list[Instance]:
+        return [one for one in hosts.instances(self.cell, host) if one.is_used]
 
     def _name(self, node: Joining) -> None:
         """Have its name lead to its address here."""

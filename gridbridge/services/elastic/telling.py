@@ -88,7 +88,9 @@ def homeless(machines: Iterable[tuple[str, Machine]], ending: Ending) -> None:
 def hanging(nodes: Iterable[Owned]) -> None:
     """Tell of nodes that hang under tasks."""
     for one in nodes:
+        queues = f"'*@{one.name}'"
         mend = (
-            f"`qmod -rq '*@{one.name}'` has what may run again run elsewhere, `qdel -f` ends jobs"
+            f"`qmod -rq {queues}` has what may run again run elsewhere,"
+            f" `qstat -u '*' -s rs -q {queues}` shows the rest, `qdel -f JOB.TASK` ends one"
         )
         _log.warning("event=hangs node=%s machine=%s mend=%r", one.name, one.machine, mend)

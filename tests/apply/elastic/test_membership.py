@@ -12,7 +12,7 @@ from gridbridge.apply.elastic.membership import GridEngineMembership
 from gridbridge.apply.elastic.preparing import Preparing
 from gridbridge.batch.gridengine.membership.hosts import Instance
 from gridbridge.errors import InNoQueue, StillThere
-from gridbridge.model.elastic.joining import Joining, JoinStep, Leaving
+from gridbridge.model.elastic.joining import Joining, JoinStep, LeaveStep, Leaving
 from gridbridge.model.elastic.sections import Bootstrap
 from gridbridge.model.route import Cell
 
@@ -152,15 +152,28 @@ def test_a_queue_that_somebody_closed_stays_closed_on_a_new_host(
     assert site(hosts, monkeypatch).join(node) is JoinStep.CLOSED
 
 
-def test_of_a_host_that_is_gone_the_jobs_are_named_that_stay_there(
+def test_of_a_host_that_is_gone_the_tasks_are_named_that_stay_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    used = Instance(queue="all.q", slots=2, is_used=True, is_disabled=True, jobs=(62, 61, 62))
-    hosts = Hosts(used)
+    """Not their whole arrays, of which other tasks run elsewhere: who types the line ends these."""
+    tasks = ("61", "62.3", "61")  # a parallel job has a row for each queue
+    hosts = Hosts(Instance(queue="all.q", slots=3, is_used=True, is_disabled=True, tasks=tasks))
 
-    with pytest.raises(StillThere, match=r"^n1 is gone with tasks of 61 62: `qdel -f 61 62`"):
+    with pytest.raises(StillThere, match=r"^n1 is gone with 61 62\.3: `qdel -f 61 62\.3` ends"):
         site(hosts, monkeypatch).leave("n1", is_dead=True)
     assert hosts.done == ["put back all.q@n1"]
+
+
+def test_tasks_of_a_host_that_is_gone_and_that_run_elsewhere_are_nobodys_to_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    used = Instance(queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("62.3",))
+    hosts = Hosts(used)
+    monkeypatch.setattr(hosts, "put_back", lambda *_: setattr(hosts, "there", ()))
+
+    done = site(hosts, monkeypatch).leave("n1", is_dead=True)
+
+    assert done.step is LeaveStep.LEFT
 
 
 QCONF = """#!/bin/sh
@@ -217,7 +230,7 @@ def test_tasks_that_do_not_make_way_are_told_with_the_command_that_shows_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     used = Instance(
-        queue="gb-be1", slots=2, is_used=True, is_disabled=True, is_best_effort=True, jobs=(61,)
+        queue="gb-be1", slots=2, is_used=True, is_disabled=True, is_best_effort=True, tasks=("61",)
     )
 
     told = site(Hosts(used), monkeypatch).leave("n1", is_dead=False)

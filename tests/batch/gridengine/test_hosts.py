@@ -30,7 +30,15 @@ def golden(name: str) -> bytes:
 def test_a_closed_host_with_a_task_is_busy_and_closed() -> None:
     (found,) = read_instances(golden("host-busy"))
 
-    assert found == Instance(queue="all.q", slots=2, is_used=True, is_disabled=True, jobs=(5,))
+    assert found == Instance(queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("5",))
+
+
+def test_a_task_of_an_array_is_told_by_its_number() -> None:
+    """That of the array alone is all of its tasks, wherever they run (qdel(1))."""
+    slots = b"<slots>1</slots>"
+    (found,) = read_instances(golden("host-busy").replace(slots, slots + b"<tasks>7</tasks>"))
+
+    assert found.tasks == ("5.7",)
 
 
 def test_a_job_whose_name_breaks_the_document_keeps_nothing_from_being_read() -> None:

@@ -55,7 +55,7 @@ class Instance:
     is_disabled: bool
     is_best_effort: bool = False
     is_suspended: bool = False
-    jobs: tuple[int, ...] = ()  # whose tasks are there
+    tasks: tuple[str, ...] = ()  # that are there, as JOB or JOB.TASK
 
 
 def instances_on(cell: Cell, host: str) -> Argv:
@@ -79,8 +79,14 @@ def _instance(one: "_Element") -> Instance:
         is_disabled=DISABLED in (one.findtext("state") or ""),
         is_best_effort=values.get(BEST_EFFORT) in TRUE,
         is_suspended=SUSPENDED in (one.findtext("state") or ""),
-        jobs=tuple(int(each.text or 0) for each in one.iterfind("job_list/JB_job_number")),
+        tasks=tuple(map(_task, one.iterfind("job_list"))),
     )
+
+
+def _task(told: "_Element") -> str:
+    """Return a task as qdel takes it: the number of an array alone is all of its tasks."""
+    job, task = told.findtext("JB_job_number", ""), told.findtext("tasks", "")
+    return f"{job}.{task}" if task else job
 
 
 def has_reported(data: bytes, host: str) -> bool:
