@@ -244,8 +244,11 @@ def _shape(element: "_Element", leafs: Mapping[str, str]) -> Shape:
                 requests.append((child.get("name") or "", child.text or ""))
             elif child.tag == "hard_req_queue":
                 queues.append(child.text or "")
+    slots = int(leafs["slots"])
+    if slots < 1:
+        raise ValueError(f"a job that waits for {slots} slots")
     return Shape(
-        slots=int(leafs["slots"]),
+        slots=slots,
         pe=pe,
         requests=tuple(requests),
         queues=tuple(queues),

@@ -17,6 +17,7 @@ ROW = (
     "<state>{}</state><JB_submission_time>{}</JB_submission_time><slots>{}</slots>"
     "<tasks>{}</tasks></job_list>"
 )
+NO_SLOTS = f"<job_info>{ROW.format(1, 'qw', '2026-01-01T12:00:00', 0, '')}</job_info>".encode()
 
 
 def cell(*rows: tuple[object, ...]) -> CellSeen:
@@ -136,8 +137,12 @@ def test_a_load_may_be_shortened_or_missing(load: str, expected: float | None) -
         (QSTAT, QSTAT, "qhost: <job_info> is no list of hosts"),
         (QSTAT, b"<qhost/>", "qhost: no host, though queues have some"),
         (EMPTY.replace(b"<job_info/>", ROW.format("x", "qw", "", 1, "").encode()), QHOST, "qstat:"),
+        (EMPTY.replace(b"<job_info/>", NO_SLOTS), QHOST, "qstat: a job"),
     ],
-    ids=["empty", "words", "cut", "other", "no hosts", "cut hosts", "swapped", "no host", "id"],
+    ids=[
+        *("empty", "words", "cut", "other", "no hosts", "cut hosts", "swapped", "no host", "id"),
+        "no slots",
+    ],
 )
 def test_what_is_no_whole_answer_is_never_an_idle_cell(
     qstat: bytes, qhost: bytes, why: str
