@@ -7,11 +7,24 @@ from gridbridge.model.report import count
 USUAL = Demand()
 MINUTES_S = 120  # so long a time is told in minutes
 
+HINDRANCES = {
+    Verdict.FULL: "at most {max_nodes} may be",
+    Verdict.NO_CAPACITY: "pools had no capacity within {retry_s:g} s",
+    Verdict.POOL_FULL: "and pools have as many nodes as they may",
+    Verdict.OVER_QUOTA: "and the quota of pools is used up",
+    Verdict.OVER_BUDGET: "and another node would be over the budget of an hour",
+    Verdict.OVER_MONTH: "and another node would be over the month's budget",
+    Verdict.ENOUGH_BOOTING: "and no more nodes may be on their way",
+    Verdict.NO_SUCH_PLACE: "and nodes of pools would be in no queue or in unknown host groups",
+    Verdict.QUEUE_CLOSED: "and the queues of pools are disabled on all hosts (`qmod -e QUEUE`)",
+    Verdict.NO_NODE: "and no new node could run the others",
+}
 SENTENCES = {
+    **{verdict: f"{{tasks}}{{since}}, {{fit}}, {why}" for verdict, why in HINDRANCES.items()},
     Verdict.NO_MAXIMUM: "max_nodes is not set: nothing is added or removed",
     Verdict.FULL: "{nodes} of at most {max_nodes} nodes",
     Verdict.NOT_STABLE: "the last change was {unchanged_s:.0f} s ago, less than {stable_s:g} s",
-    Verdict.BELOW_MINIMUM: "{nodes} of at least {min_nodes} nodes",
+    Verdict.BELOW_MINIMUM: "{useful} of at least {min_nodes} nodes{hindrance}",
     Verdict.NO_SLOTS: "{waiting} and {queue} has no slots, {of_max}",
     Verdict.CLOSED: "{waiting} and {queue} is disabled on all hosts (`qmod -e {queue}`), {of_max}",
     Verdict.ON_THEIR_WAY: "{waiting} and {queue} has no slots, but nodes are on their way",
@@ -32,24 +45,16 @@ SENTENCES = {
     Verdict.NOT_YET: "{tasks}{since}, not {wait_s:g} s yet, {fit}",
     Verdict.SOON: "{slots} slots do it in {backlog}, at most {target} and a boot of {boot}",
     Verdict.ELSEWHERE: "queue {elsewhere} would start it in {elsewhere_time}, a new node in {boot}",
-    Verdict.NO_CAPACITY: "{tasks}{since}, {fit}, pools had no capacity within {retry_s:g} s",
-    Verdict.POOL_FULL: "{tasks}{since}, {fit}, and pools have as many nodes as they may",
-    Verdict.OVER_QUOTA: "{tasks}{since}, {fit}, and the quota of pools is used up",
-    Verdict.OVER_BUDGET: "{tasks}{since}, {fit}, and another node would be over the budget",
     Verdict.MONTH_SPENT: "{tasks}, and the month's budget does not pay for all of {nodes} nodes",
     Verdict.TOO_DEAR: "{tasks}, and {nodes} nodes cost more at this hour than may be spent",
-    Verdict.ENOUGH_BOOTING: "{tasks}{since}, {fit}, and no more nodes may be on their way",
-    Verdict.NO_SUCH_PLACE: "{tasks}{since}, {fit}, and nodes of pools would be in no queue"
-    " or in unknown host groups",
-    Verdict.QUEUE_CLOSED: "{tasks}{since}, {fit}, and the queues of pools are disabled"
-    " on all hosts (`qmod -e QUEUE`)",
-    Verdict.NO_NODE: "{tasks}{since}, {fit}, and no new node could run the others",
 }
 
 
 def sentence(plan: Plan, rules: Balance, demand: Demand = USUAL) -> str:
     """Say in one sentence what a plan does, with the numbers that led to it."""
-    told = SENTENCES[plan.verdict].format(**_words(plan, rules, demand))
+    words = _words(plan, rules, demand)
+    why = f", {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""
+    told = SENTENCES[plan.verdict].format(**words, hindrance=why)
     act = "nothing is done"
     if plan.wake:
         act = f"wake {', '.join(plan.wake)}"
@@ -85,6 +90,7 @@ def _words(plan: Plan, rules: Balance, demand: Demand) -> dict[str, object]:
     more = count(figures.leaving, "more goes", "more go")
     return {
         "nodes": figures.nodes,
+        "useful": figures.useful,
         "staying": figures.nodes - figures.leaving,
         "leaving": f", {more} already" if figures.leaving else "",
         "queue": rules.queue,

@@ -85,7 +85,8 @@ class Verdict(Enum):
     NO_CAPACITY = "no capacity"
     POOL_FULL = "pool full"
     OVER_QUOTA = "over quota"
-    OVER_BUDGET = "over budget"
+    OVER_BUDGET = "over budget"  # of an hour
+    OVER_MONTH = "over the month's budget"
     MONTH_SPENT = "month spent"
     TOO_DEAR = "too dear"
     ENOUGH_BOOTING = "enough booting"
@@ -192,6 +193,7 @@ class Plan:
     """What one round does; an empty one does nothing."""
 
     verdict: Verdict
+    hindrance: Verdict | None = None  # why none is added though the least is not there
     figures: Figures
     add: int = 0
     pool: str = ""  # where the new nodes come from

@@ -215,8 +215,13 @@ def test_what_one_pool_may_not_give_comes_from_the_next() -> None:
         ({"price": 2}, {"budget_hour": 5}, 99, 2, Verdict.MORE_WANTED),
         ({"price": 2}, {"budget_hour": 1.5}, 99, 0, Verdict.OVER_BUDGET),
         ({"price": 2}, {"budget_month": 103}, 99, 1, Verdict.MORE_WANTED),
+        ({"price": 2}, {"budget_month": 101}, 99, 0, Verdict.OVER_MONTH),
+        ({"price": 2}, {"budget_month": 101, "budget_hour": 0.5}, 99, 0, Verdict.OVER_BUDGET),
     ],
-    ids=["most", "full", "limit", "quota", "no quota", "rate", "booting", "hour", "none", "month"],
+    ids=[
+        *("most", "full", "limit", "quota", "no quota", "rate", "booting"),
+        *("hour", "none", "month", "no month", "neither"),
+    ],
 )
 def test_limits_and_budgets_hold(
     pool: dict[str, int], demand: dict[str, float], most: int, expected: int, verdict: Verdict
@@ -226,6 +231,31 @@ def test_limits_and_budgets_hold(
     found = plan(seen, pools, most, **demand)
 
     assert (expected, verdict) == (found.add, found.verdict)
+
+
+def test_what_forbids_a_node_of_any_pool_is_told_before_what_one_pool_lacks() -> None:
+    """The first pool has no capacity; the other one has, but there may be no more nodes."""
+    pools = {"p": Pool(slots=4, priority=1), "q": Pool(slots=4)}
+    seen = cell(*full(MASTER), wait=[waiting(1, tasks=9)], failed={"p": ago(1)})
+
+    assert plan(seen, pools, 1).verdict is Verdict.FULL
+
+
+@pytest.mark.parametrize(
+    ("told", "demand", "why"),
+    [
+        ({"failed": {"plain": ago(1)}}, {}, Verdict.NO_CAPACITY),
+        ({}, {"budget_month": 1.0}, Verdict.OVER_MONTH),
+    ],
+    ids=["no capacity", "no money"],
+)
+def test_it_is_told_why_the_least_is_not_there(
+    told: dict[str, object], demand: dict[str, float], why: Verdict
+) -> None:
+    pools = {"plain": Pool(slots=4, price=2)}
+    found = plan(cell(instance(MASTER), **told), pools, schedule="0-24 4-9", **demand)
+
+    assert (found.add, found.verdict, found.hindrance) == (0, Verdict.BELOW_MINIMUM, why)
 
 
 @pytest.mark.parametrize(

@@ -307,6 +307,8 @@ def _told(plan: Plan, scene: Scene, purchase: Purchase, short: int) -> Plan:
         return _minimum(plan, scene, short)
     if pool is None:
         verdict = purchase.hindrances[0] if purchase.hindrances else Verdict.NO_NODE
+        if purchase.hindrances and purchase.purse.closed:
+            verdict = purchase.purse.closed
         return replace(plan, verdict=verdict if plan.verdict is Verdict.NO_NEED else plan.verdict)
     if wake := woken(scene.seen, purchase.bought, scene.offers):
         return replace(plan, verdict=Verdict.MORE_WANTED, wake=wake)
@@ -322,7 +324,7 @@ def _told(plan: Plan, scene: Scene, purchase: Purchase, short: int) -> Plan:
 
 
 def _minimum(plan: Plan, scene: Scene, short: int) -> Plan:
-    """Add what is missing to the least."""
+    """Add what is missing to the least, or say why nothing is."""
     limits = _purse(scene, plan.figures.nodes)
     for offer in scene.offers:
         number = min(short, offer.most, limits.for_price(offer.price)[0])
@@ -337,4 +339,6 @@ def _minimum(plan: Plan, scene: Scene, short: int) -> Plan:
                 pool=offer.name,
                 figures=figures,
             )
-    return replace(plan, verdict=Verdict.BELOW_MINIMUM)
+    first = scene.offers[0]
+    hindrance = limits.closed or first.hindrance or limits.for_price(first.price)[1]
+    return replace(plan, verdict=Verdict.BELOW_MINIMUM, hindrance=hindrance)

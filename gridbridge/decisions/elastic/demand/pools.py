@@ -213,8 +213,16 @@ class Purse:
         known = [one for one in (self.hour, self._hourly_left) if one is not None]
         if not known or price <= 0:
             return min(self.nodes, self.booting), Verdict.FULL
-        affordable = max(0, int(min(known) / price + 1e-9))
-        return min(self.nodes, self.booting, affordable), Verdict.OVER_BUDGET
+        least = min(known)
+        affordable = max(0, int(least / price + 1e-9))
+        cause = Verdict.OVER_BUDGET if least == self.hour else Verdict.OVER_MONTH
+        return min(self.nodes, self.booting, affordable), cause
+
+    @property
+    def closed(self) -> Verdict | None:
+        """Say what forbids any more nodes, of whatever pool; None: nothing does."""
+        number, cause = self.for_price(0.0)
+        return None if number else cause
 
     @property
     def _hourly_left(self) -> float | None:
