@@ -59,6 +59,7 @@ class Rest:
     on: tuple[str, ...] = ()
     moved: tuple[Moved, ...] = ()
     bound: tuple[str, ...] = ()  # hosts whose tasks might move, but have no room elsewhere
+    untagged: tuple[str, ...] = ()  # hosts that are off, and that nobody wakes without a tag
     working: int = 0  # hosts
     reserve: int = 0  # standard requests that could start now, on all of them
     least: float = 0.0  # of those, for each host that works

@@ -6,10 +6,12 @@ from dataclasses import replace
 from gridbridge.decisions.elastic.squeeze.deeds import deeds, sentence
 from gridbridge.decisions.elastic.squeeze.resting import rest, standby
 from gridbridge.model.elastic.nodes import Node, NodeState
-from gridbridge.model.elastic.plan import Plan, Situation
+from gridbridge.model.elastic.plan import Plan, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Squeeze
 from gridbridge.model.elastic.standby import Deed, Rest, RestFacts
 from gridbridge.model.elastic.told import Told
+
+UNSAID = {Verdict.SPARE: Verdict.NO_NEED, Verdict.IDLE: Verdict.NONE_IDLE}  # where none is left
 
 
 def decide(
@@ -58,7 +60,10 @@ def without(plan: Plan, found: Rest | None, own: Set[str]) -> Plan:
     if found is None:
         return plan
     left = tuple(one for one in plan.remove if one not in own)
-    return replace(plan, add=0 if found.on else plan.add, remove=left)
+    verdict = plan.verdict if left else UNSAID.get(plan.verdict, plan.verdict)
+    if verdict is Verdict.NO_NEED and plan.figures.tasks:
+        verdict = Verdict.ALL_FIT
+    return replace(plan, add=0 if found.on else plan.add, remove=left, verdict=verdict)
 
 
 def told_too(told: Told, found: Rest | None) -> Told:

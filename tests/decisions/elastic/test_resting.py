@@ -104,6 +104,15 @@ def test_hosts_are_woken_in_the_order_of_their_tags(
     assert found.cause is (RestCause.LACKING if on else RestCause.NO_STANDBY)
 
 
+def test_a_host_that_is_off_and_has_no_tag_is_named() -> None:
+    """Somebody switched it off: nobody wakes it, though it would be of use."""
+    seen = cell((4,), (4,), sleeping=1)
+
+    found = rest(seen, plan(seen, verdict=Verdict.NO_NEED), RULES, Squeeze(), RestFacts())
+
+    assert (found.cause, found.untagged) == (RestCause.NO_STANDBY, ("s0",))
+
+
 def test_waiting_tasks_wake_as_many_as_the_policy_adds() -> None:
     seen = cell((), (), sleeping=3)
     facts = RestFacts(tags={f"s{at}": AUTO for at in range(3)})

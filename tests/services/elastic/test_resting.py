@@ -9,7 +9,7 @@ import pytest
 from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import WishFor
-from gridbridge.model.elastic.plan import Rules
+from gridbridge.model.elastic.plan import Rules, Verdict
 from gridbridge.model.elastic.sections import Restriction
 from gridbridge.model.elastic.standby import STANDBY_AUTO
 from gridbridge.services.elastic.memory import Memory
@@ -42,6 +42,14 @@ def test_idle_hosts_rest_and_keep_the_target_reserve(world: World) -> None:
     assert sorted(world.switches.off) == sorted(asleep(world))
     assert {world.cell.tags[name] for name in asleep(world)} == {(STANDBY_AUTO,)}
     assert not any(world.cell.hosts[name].is_open for name in asleep(world))
+
+
+def test_idle_hosts_that_a_squeeze_keeps_are_not_said_to_be_given_back(world: World) -> None:
+    world.minutes(9)
+    plan = world.round()
+
+    assert plan
+    assert (plan.plan.verdict, plan.plan.remove) == (Verdict.NO_NEED, ())
 
 
 def test_idle_hosts_rest_by_starclusters_rules_too(world: World) -> None:

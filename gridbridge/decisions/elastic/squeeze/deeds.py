@@ -38,13 +38,17 @@ def sentence(found: Rest) -> str:
         f"{count(found.reserve, 'standard request')} could start on {count(found.working, 'host')}"
         f" (at least {found.least:g} for each; {found.target:g} when some rest)"
     )
+    asleep = "no host is on standby"
+    if found.untagged:
+        lacks = f"{', '.join(found.untagged)} {'have' if len(found.untagged) > 1 else 'has'} no tag"
+        asleep = f"no host may be woken: {lacks} (`gridbridge balance tag HOST SUFFIX`)"
     again = f"{', '.join(found.on)} {'have' if len(found.on) > 1 else 'has'} to work again"
     what = {
         RestCause.PLENTY: f"{', '.join(found.off)} can rest",
         RestCause.LACKING: again,
         RestCause.ASKED: f"tasks wait, and {again}",
         RestCause.BETWEEN: "no host rests and none is woken",
-        RestCause.NO_STANDBY: "no host is on standby",
+        RestCause.NO_STANDBY: asleep,
         RestCause.FULL: "there may be no more nodes",
         RestCause.BARRED: "the policy does nothing",
     }[found.cause]

@@ -82,6 +82,7 @@ def _with(told: Rest, cause: RestCause, **more: tuple[str, ...]) -> Rest:
         target=told.target,
         off=more.get("off", ()),
         on=more.get("on", ()),
+        untagged=more.get("untagged", ()),
     )
 
 
@@ -128,7 +129,8 @@ def _woken(
     count = plan.add if plan.wake is None else len(wanted)
     asleep = tuple(sorted(asleep, key=lambda one: one.name not in wanted))
     if not asleep:
-        return _with(told, RestCause.NO_STANDBY)
+        off = (one for one in seen.nodes if one.state is NodeState.STANDBY and not one.is_drained)
+        return _with(told, RestCause.NO_STANDBY, untagged=tuple(one.name for one in off))
     most = rules.max_nodes if plan.figures.most is None else plan.figures.most
     room = most - len(nodes_of(seen))
     if room <= 0:
