@@ -21,6 +21,7 @@ from gridbridge.services.campaigns.intake import Intake
 from gridbridge.services.campaigns.notifier import Notifier
 from gridbridge.services.campaigns.observations import Observations
 from gridbridge.services.campaigns.publication import Publication
+from gridbridge.services.campaigns.sending import site_name
 from gridbridge.services.campaigns.shares import Shares
 from gridbridge.services.campaigns.showing import Showing
 from gridbridge.services.campaigns.updator import Updator
@@ -47,7 +48,8 @@ class Runner:
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
         """Open the state file; StateError when that can't be done.
 
-        For a dry run it can't be changed.
+        For a dry run it can't be changed. ConfigError where the site has another name than the
+        arrays that are away.
         """
         keep_connections(policy)
         if not is_dry:
@@ -58,6 +60,7 @@ class Runner:
         self.journal = Journal(self.database)
         self._notifier = Notifier(self.database, policy.notifications, clock)
         campaigns = Campaigns(self.database)
+        site_name.require(policy.site.cluster, campaigns, is_dry=is_dry)
         self._predictions = predictions = Predictions(self.database)
         self._forecasts = Forecasts(campaigns, predictions, clock, policy.runner.interval_s)
         self._shares = Shares(policy, campaigns, CampaignUsage(self.database), clock)
