@@ -1,6 +1,7 @@
 """What a cell has accounted for: of one job when it is asked, of all jobs in its file."""
 
 import logging
+import re
 from collections.abc import Sequence
 from datetime import UTC
 
@@ -16,6 +17,7 @@ from gridbridge.model.route import Cell
 from gridbridge.shell.runner import Completed
 
 NO_LINE, NOT_READ = 1, 2  # exit statuses of grep(1)
+UNREADABLE = re.compile(rb"unable to open|accounting: (?!No such file)")  # qacct, on standard error
 
 _log = logging.getLogger(__name__)
 
@@ -23,10 +25,12 @@ _log = logging.getLogger(__name__)
 def records(cell: Cell, job_id: int) -> tuple[AccountingRecord, ...]:
     """Return what the cell has accounted for a job, of all its tasks and runs.
 
-    It is asked in UTC: qacct prints local times without their zone.
+    It is asked in UTC: qacct prints local times without their zone. Of a file that is there and
+    can't be read it says that it is empty, too: that is no answer.
     """
     done = call(cell, commands.accounting(cell, str(job_id)), zone="UTC")
-    if b"not found" in done.stderr or b"no jobs running since startup" in done.stdout:
+    is_empty = b"no jobs running since startup" in done.stdout
+    if b"not found" in done.stderr or (is_empty and not UNREADABLE.search(done.stderr)):
         return ()
     return parse_accounting(done.checked().stdout, zone=UTC)
 

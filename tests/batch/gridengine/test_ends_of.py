@@ -113,6 +113,26 @@ def test_a_cell_that_does_not_answer_tells_nothing(site: Site) -> None:
         site.ends(7)
 
 
+@pytest.mark.parametrize(
+    ("said", "is_told"),
+    [
+        ("error: unable to open /var/lib/gridengine/beta/common/accounting", False),
+        ("/var/lib/gridengine/beta/common/accounting: Stale file handle", False),
+        ("/var/lib/gridengine/beta/common/accounting: No such file or directory", True),
+    ],
+)
+def test_a_file_that_can_not_be_read_tells_of_no_end(site: Site, said: str, is_told: bool) -> None:
+    """Of it qacct says what it says of a cell where nothing has ended yet, and more beside."""
+    told = f"#!/bin/sh\necho no jobs running since startup\necho '{said}' >&2\nexit 1\n"
+    (Path(site.cell.binaries) / "qacct").write_text(told)
+
+    if is_told:
+        assert site.ends(7) == {"gc.alpha.3.7": {}}
+    else:
+        with pytest.raises(CommandFailed):
+            site.ends(7)
+
+
 def test_what_was_rotated_away_is_read_while_nothing_has_ended_since(site: Site) -> None:
     """Grid Engine makes its file anew with the next record; qacct reads that one alone."""
     Path(f"{site.file}.0").write_bytes(OURS + _task(1, 4, 7))
