@@ -157,6 +157,7 @@ class Intake:
                 continue
             _log.warning("event=tries_forgotten campaign=%s", campaign)
             self._tell_restored(campaign, TRIED)
+            self._campaigns.note_done(token, campaign, self._clock.now())  # so it is told once
 
     def _recover(self, number: int) -> None:
         """Know a campaign again by its file, if that is what the service called so."""

@@ -143,6 +143,22 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
     ]
 
 
+def test_that_is_told_once_though_its_owner_closes_the_event(site: Site) -> None:
+    """From cron each cycle is a service of its own."""
+    site.bring(asdict(SWEEP), "a")
+    site.intake.take()
+    site.campaigns.is_now(1, CampaignState.TERMINATED, datetime.now(UTC))
+    at = datetime.now(UTC).timestamp()
+    CampaignRegister(str(site.brought)).note_again(1, TOKEN, int(at))
+    site.again().intake.recover()
+    (event,) = CampaignEvents(site.database).open()
+
+    assert site.ask(Verb.FIX, event.number) is Answer.DONE
+    site.again().intake.recover()
+
+    assert not CampaignEvents(site.database).open()
+
+
 def test_no_number_is_given_twice(site: Site) -> None:
     """Not even if the state file forgot it and its file was purged: root's ledger has it."""
     for _ in range(2):
