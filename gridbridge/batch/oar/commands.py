@@ -21,7 +21,9 @@ LIMITED = ("/usr/bin/perl", "-e", "alarm shift; exec {$ARGV[0]} @ARGV or exit 12
 ANSWER_S = 1  # the part of the time limit that is needed to report an alarm
 BREAK, WHOLE = b"\n- - -\n", b"\n. . .\n"  # between two programs' words, and after the last
 COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # same for csh
-TASK_COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/array.$OAR_ARRAY_ID"'
+ARRAY = '"$HOME/.gridbridge/array.$OAR_ARRAY_ID"'
+UNSTARTED = 57  # a signal of the wrapper's; perl's own exit status would be the task's
+TASK_COMMAND = f"test -r {ARRAY} || kill -{UNSTARTED} $$; exec /usr/bin/perl {ARRAY}"  # csh's, too
 WALLTIME = "h_rt"  # the resource that is OAR's walltime
 NO_LIMIT = ("INFINITY", "NONE")  # in any case of letters
 RELATIONS = "<>="  # end the name of a property that is not just compared for equality

@@ -1,5 +1,8 @@
 """Command lines of OAR's programs."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from gridbridge.batch.oar import commands
@@ -189,3 +192,19 @@ def test_each_program_has_an_alarm_within_the_limit() -> None:
 )
 def test_a_word_is_quoted_for_perl(text: str, expected: str) -> None:
     assert commands.perl(text) == expected
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+@pytest.mark.parametrize(("is_there", "status"), [(True, 3), (False, -57)])
+def test_a_task_whose_script_is_not_on_its_node_could_not_be_started(
+    tmp_path: Path, shell: str, is_there: bool, status: int
+) -> None:
+    """As where the home is not mounted: perl's own exit status would be the task's."""
+    if is_there:
+        (tmp_path / ".gridbridge").mkdir()
+        (tmp_path / ".gridbridge/array.7").write_text("exit 3;")
+    env = {"HOME": str(tmp_path), "OAR_ARRAY_ID": "7"}
+
+    done = subprocess.run([f"/bin/{shell}", "-c", commands.TASK_COMMAND], env=env, check=False)
+
+    assert done.returncode == status
