@@ -12,6 +12,7 @@ RUNNER_LOCK = f"{HOME}/runner.lock"  # held by the campaign runner while it runs
 NIKITA_LOCK = f"{HOME}/nikita.lock"  # held by nikita while it runs
 NIKITA_CLOCKS = f"{HOME}/nikita.clocks"  # what this host's clocks said when it last looked
 RUNNER_CLOCKS = f"{HOME}/runner.clocks"  # the same, of the campaign runner
+RUNNER_RAN = f"{HOME}/runner.ran"  # which tasks of campaigns ran when it last looked
 RUNNER_SITE = f"{HOME}/runner.site"  # the site's name, which the arrays that are away bear
 PUBLISHED = f"{HOME}/published"
 BALANCE_ACCOUNT = "gridbridge-admin"  # who adds and removes nodes

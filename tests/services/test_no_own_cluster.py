@@ -48,13 +48,13 @@ class Cells(Grid):
 class Site:
     """Beta and gamma, of which each has free slots, and a runner's cycle over fake acts."""
 
-    def __init__(self, database: Database, more: str = "") -> None:
+    def __init__(self, database: Database, ran: str, more: str = "") -> None:
         self.policy = policy_file.parse("FILE", f"{FILE}{more}".encode())
         self.campaigns = Campaigns(database)
         self.grid, self.now = Cells(), NOON
         self.clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
         predictions, marks = Predictions(database), Marks(database)
-        self.updator = Updator(self.policy, database, predictions, marks, self.clock)
+        self.updator = Updator(self.policy, database, predictions, marks, self.clock, ran=ran)
         known = vars(self.updator)
         known["_ends"], known["_told_within_s"] = (
             self._ends,
@@ -131,7 +131,7 @@ def listed(job_id: int, places: range, fact: str) -> JobStatus:
 @pytest.fixture(name="site")
 def _site(tmp_path: Path) -> Iterator[Site]:
     database = Database.open(f"sqlite:///{tmp_path}/state.db")
-    yield Site(database)
+    yield Site(database, str(tmp_path / "runner.ran"))
     database.close()
 
 
@@ -214,7 +214,8 @@ def test_a_cluster_under_stress_or_drained_gets_nothing_and_no_other_too_large_a
     script.chmod(0o755)
     monkeypatch.setattr(drains, "names", lambda: frozenset(drained))
     database = Database.open(f"sqlite:///{tmp_path}/state.db")
-    site = Site(database, f'[campaigns.beta]\nstress_script = "{script}"\n')
+    asked = f'[campaigns.beta]\nstress_script = "{script}"\n'
+    site = Site(database, str(tmp_path / "runner.ran"), asked)
     site.limits = {"gamma": ArrayLimits(tasks=3)}
     site.bring(2 * SLOTS)
 

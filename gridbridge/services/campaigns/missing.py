@@ -1,28 +1,44 @@
-"""For how long tasks are missing: by the runs of the program before this one, too.
+"""For how long tasks are missing, and which of them ran: by the runs before this one, too.
 
 From cron each cycle is a run of its own.
 """
 
+import json
+import logging
 from collections.abc import Iterable, Set
 
+from gridbridge.errors import ParseError, StateError
 from gridbridge.model.campaigns.campaign import Array, Attempt
+from gridbridge.model.campaigns.numbers import ranges_of, read_places, write_places
 from gridbridge.model.campaigns.wiping import Missed
+from gridbridge.model.places import RUNNER_RAN
+from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.missing import MissingTasks, Place
 
+MAX_BYTES = 64 << 20
+
 Key = tuple[int, int]  # of an array: its campaign and number
+
+_log = logging.getLogger(__name__)
 
 
 class Missing:
     """The tasks that their clusters don't list, and whose ends are not known."""
 
-    def __init__(self, kept: MissingTasks, clock: Clock) -> None:
+    def __init__(
+        self, kept: MissingTasks, clock: Clock, path: str = RUNNER_RAN, *, is_dry: bool = False
+    ) -> None:
+        """Know what the runs before this one have kept; `path` is where it is kept what ran."""
+        self._is_dry = is_dry
         self._kept = kept
+        self._path = path
         self._clock = clock
         self._known = kept.all()
         self._of: dict[Key, set[Place]] = {}  # of each array those that are known
         self._since_s: dict[Key, dict[Place, float]] = {}  # by the steady clock, which nobody sets
-        self._ran: dict[Key, Set[int]] = {}  # which places of each array ran when last listed
+        self._ran: dict[Key, Set[int]] = _read(path)  # places of each array, when last listed
+        self._told_ran = b""  # as it was kept last
         self.changed: list[Missed] = []  # in this cycle
 
     def begin(self) -> None:
@@ -42,8 +58,26 @@ class Missing:
                 self._change(one, is_missing=False)
 
     def ran(self, array: Array) -> Set[int]:
-        """Return the places of an array that ran when this run of the program saw them last."""
+        """Return the places of an array that ran when they were listed last."""
         return self._ran.get((array.campaign, array.number), frozenset())
+
+    def keep(self, arrays: Iterable[Array]) -> None:
+        """Keep which places of these arrays ran, for the next run of the program."""
+        if self._is_dry:
+            return
+        of = {(one.campaign, one.number) for one in arrays}
+        self._ran = {each: places for each, places in self._ran.items() if each in of}
+        told = {
+            f"{campaign}.{array}": write_places(ranges_of(places))
+            for (campaign, array), places in self._ran.items()
+        }
+        raw = json.dumps(told).encode()
+        try:
+            if raw != self._told_ran:
+                files.replace(self._path, raw)
+                self._told_ran = raw
+        except StateError as error:
+            _log.warning("event=not_kept why=%r", str(error))
 
     def for_s(self, gone: Iterable[Attempt]) -> dict[Attempt, float]:
         """Return for how long attempts that are not listed now have not been."""
@@ -90,3 +124,21 @@ class Missing:
 
 def _place(one: Attempt) -> Place:
     return one.campaign, one.array, one.place
+
+
+def _read(path: str) -> dict[Key, Set[int]]:
+    """Return which places of arrays ran when a run before this one listed them last."""
+    try:
+        told = json.loads(files.read(path, MAX_BYTES)[0])
+        return {_array(of): _places(str(places)) for of, places in told.items()}
+    except (OSError, StateError, ParseError, ValueError, AttributeError):
+        return {}
+
+
+def _array(of: str) -> Key:
+    campaign, _, number = of.partition(".")
+    return int(campaign), int(number)
+
+
+def _places(text: str) -> frozenset[int]:
+    return frozenset(place for some in read_places(text) for place in some)

@@ -34,6 +34,7 @@ from gridbridge.model.campaigns.plan import Room, Seen, Stepped, Tried
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.campaigns.wiping import WipedFor
+from gridbridge.model.places import RUNNER_RAN
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.services.campaigns.asking import Asking, ends_of, living_of
@@ -107,6 +108,7 @@ class Updator:
         *,
         is_dry: bool = False,
         noted: Callable[[int], tuple[Noted, ...]] = at_clusters.noted,
+        ran: str = RUNNER_RAN,
     ) -> None:
         """Ask nobody yet; `noted` tells what root's ledger has of a campaign."""
         self._policy = policy
@@ -120,7 +122,7 @@ class Updator:
         self._predictions = predictions
         self._marks = marks
         self._clock = clock
-        self._missing = Missing(MissingTasks(database), clock)
+        self._missing = Missing(MissingTasks(database), clock, ran, is_dry=is_dry)
         self._restored = Restored(self._campaigns, noted)
         self._disputed: list[Tried] = []  # of the last look
         self._told: set[tuple[int, int, int]] = set()  # campaign, array, place
@@ -149,6 +151,7 @@ class Updator:
         marks = self._marks.all()
         judge = Judge(campaigns, events, marks, self._policy.runner.forgotten_s)
         every, over = self._ended(released, answers, judge)
+        self._missing.keep(arrays)
         every, over = (*every, *self._written_off(lost, marks)), (*over, *lost)
         ended = tuple(one for one in every if not is_step(one.task))
         return Seen(

@@ -22,7 +22,8 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 class Rounds:
     """Rounds of a runner; each may be a new process."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, folder: Path) -> None:
+        self.ran = folder / "runner.ran"
         self.kept = MissingTasks(database)
         self.campaigns = Campaigns(database)
         self.now_s = NOON.timestamp()
@@ -33,7 +34,7 @@ class Rounds:
     def new_process(self) -> None:
         """Begin another one."""
         self.clock = Clock(lambda: self.now_s, lambda: self.steady_s)
-        self.missing = Missing(self.kept, self.clock)
+        self.missing = Missing(self.kept, self.clock, str(self.ran))
 
     def later(self, seconds: float) -> None:
         """Let time pass."""
@@ -49,6 +50,7 @@ class Rounds:
         self.missing.see(array, listed, self.running & listed)
         told = self.missing.for_s(absent)
         self.missing.settle(absent, [])
+        self.missing.keep([array])
         self.kept.note(self.missing.changed)
         return [told[one] for one in absent]
 
@@ -61,8 +63,8 @@ def _database(tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.fixture(name="rounds")
-def _rounds(database: Database) -> Rounds:
-    return Rounds(database)
+def _rounds(database: Database, tmp_path: Path) -> Rounds:
+    return Rounds(database, tmp_path)
 
 
 @pytest.fixture(name="attempts")
@@ -191,3 +193,33 @@ def test_what_ran_when_it_was_listed_last_is_known_until_it_has_ended(
     rounds.missing.settle(attempts[:1], attempts[:1])
 
     assert (ran, rounds.missing.ran(array)) == ({1}, set())
+
+
+def test_what_ran_is_known_to_the_next_process(
+    rounds: Rounds, attempts: tuple[Attempt, ...]
+) -> None:
+    """Of it a cluster that knows nothing any more has lost something; else it never began."""
+    rounds.running = {1, 2}
+    rounds.look(attempts)
+    rounds.later(60)
+    rounds.new_process()
+    rounds.look(attempts, 0, 1)
+    rounds.new_process()
+    (array,) = rounds.campaigns.open_arrays()
+
+    assert rounds.missing.ran(array) == {1, 2}
+    rounds.missing.keep([])
+    rounds.new_process()
+    assert rounds.missing.ran(array) == set()
+
+
+@pytest.mark.parametrize("kept", ["", "{", "[1]", '{"1": "2"}', '{"1.1": "5-"}', '{"1.1": null}'])
+def test_what_is_not_as_it_was_kept_counts_for_nothing(
+    rounds: Rounds, attempts: tuple[Attempt, ...], kept: str
+) -> None:
+    rounds.ran.write_text(kept)
+    rounds.new_process()
+    (array,) = rounds.campaigns.open_arrays()
+
+    assert attempts
+    assert rounds.missing.ran(array) == set()

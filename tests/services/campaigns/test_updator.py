@@ -50,7 +50,7 @@ RUNNING = JobState([Fact.RUNNING])
 class Site:
     """An array of five tasks at beta, of which some places are listed and some have ended."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, ran: str) -> None:
         self.campaigns = Campaigns(database)
         one = Campaign(
             number=0,
@@ -79,6 +79,7 @@ class Site:
             Marks(database),
             Clock(),
             noted=self.noted,
+            ran=ran,
         )
         self.asked = 0
         self.searched: list[bool] = []  # by question, whether that was for all that is kept
@@ -142,7 +143,7 @@ def _row(places: range) -> JobStatus:
 @pytest.fixture(name="site")
 def _site(tmp_path: Path) -> Iterator[Site]:
     database = Database.open(f"sqlite:///{tmp_path}/state.db")
-    yield Site(database)
+    yield Site(database, str(tmp_path / "runner.ran"))
     database.close()
 
 
