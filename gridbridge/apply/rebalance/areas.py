@@ -104,12 +104,13 @@ cd -- "$own" || exit
 {OF_IT}
 of_it -print0 | xargs -0 -r sha256sum -z --
 """
+# Another copy may make the folder at the same moment; its mark is there whole, or not at all.
 PREPARE = f"""umask 077
 {OWN}
 if [ "$7" != known ]; then
-    [ -e "$own" ] || [ -L "$own" ] || mkdir -- "$own" || exit
+    [ -e "$own" ] || [ -L "$own" ] || mkdir -- "$own" || [ -d "$own" ] || exit
     {IS_OURS}
-    [ -s "$mark" ] || echo "$3" >"$mark" || exit
+    [ -s "$mark" ] || {{ echo "$3" >"$mark.$$" && mv -f -- "$mark.$$" "$mark"; }} || exit
 fi
 {KNOWN}
 {MAY_GO}

@@ -1,8 +1,10 @@
 """Rounds measure areas themselves, whoever has which folder in them and whoever may write there."""
 
 import os
+import shutil
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,6 +68,25 @@ def test_what_counts_many_files_has_its_time_once_the_area_answers(
     assert (found.fault, asked) == ("", limits)
     assert found.free_bytes > 0
     assert "no answer in time" in later.fault
+
+
+def test_first_copies_into_an_area_make_its_folder_together(site: Site) -> None:
+    """A round begins copies of several datasets of one person at the same moment."""
+    one = site.areas["beta-disk"]
+    made = [
+        Dataset(name=name, path="/x", is_tree=True, files=1, size_bytes=1, sha256="0", wished=1)
+        for name in "abcdefgh"
+    ]
+
+    def prepare(dataset: Dataset) -> None:
+        areas.prepare(one, dataset, is_known=False)
+
+    with ThreadPoolExecutor(len(made)) as pool:
+        for _ in range(20):
+            list(pool.map(prepare, made))
+            names = sorted(path.name for path in Path(one.own).iterdir())
+            assert names == sorted([areas.AREA_MARK, *(f".{name}.part" for name in "abcdefgh")])
+            shutil.rmtree(one.own)
 
 
 def test_an_area_is_drained_by_itself_or_with_its_cluster(
