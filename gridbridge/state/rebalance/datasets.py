@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
-from datetime import datetime
+from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Any
 
 from gridbridge.errors import GridbridgeError, ParseError, StateError, StorageUnusable
@@ -239,8 +239,11 @@ def _replica(told: dict[str, Any]) -> Replica:
 
 
 def _moment(told: str) -> datetime:
-    """Read a time; ValueError for one without its zone, which can be compared with no other."""
+    """Read a time; ValueError for one without its zone, which can be compared with no other.
+
+    The first and the last year have moments that can't be told by every clock.
+    """
     found = datetime.fromisoformat(told)
-    if found.tzinfo is None:
-        raise ValueError(f"{told}: a time without its zone")
+    if found.tzinfo is None or not MINYEAR < found.year < MAXYEAR:
+        raise ValueError(f"{told}: a time without its zone, or that no clock tells")
     return found

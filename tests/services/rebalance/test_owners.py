@@ -62,18 +62,25 @@ def _answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], No
 
 
 NAIVE = [{"storage": "a", "size_bytes": 1, "is_whole": 1, "checked_at": "2026-11-25", "why": ""}]
+LAST = [NAIVE[0] | {"checked_at": "9999-12-31T23:59:59-12:00"}]
+FIRST = [NAIVE[0] | {"checked_at": "0001-01-01T00:00:00+12:00"}]
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
         json.dumps(row("x", replicas=NAIVE)),
+        json.dumps(row("x", replicas=LAST)),
+        json.dumps(row("x", replicas=FIRST)),
         json.dumps(row("x", size_bytes="HERE")).replace('"HERE"', "1e999"),
         json.dumps(row("x", size_bytes="HERE")).replace('"HERE"', "9" * 5000),
         json.dumps({"name": "x", "fault": {"deep": 1}}),
         DEEP,
     ],
-    ids=["a time without its zone", "too large", "too many digits", "no dataset", "too deep"],
+    ids=[
+        *("a time without its zone", "a time after all others", "a time before all others"),
+        *("too large", "too many digits", "no dataset", "too deep"),
+    ],
 )
 def test_one_persons_wrong_answer_hides_nobody_elses(
     answering: Callable[[dict[str, str]], None], caplog: pytest.LogCaptureFixture, wrong: str
