@@ -25,7 +25,7 @@ from gridbridge.model.rebalance.storage import Measured
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.services.rebalance import journalled, storing
 from gridbridge.services.rebalance.deciding import Asked, Planned, later, planned
-from gridbridge.services.rebalance.turns import Turns
+from gridbridge.services.rebalance.turns import Turns, owner_of
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.lock import Held
@@ -141,28 +141,34 @@ class Keeper:
         if not is_shared:
             self._close_strays(seen.stored, kept)
         self._forget_left(seen.stored, kept)
-        turns = Turns(_by_dataset([*begun, *told]), seen.stored.carried)
-        self._do(turns, kept, _under_way(seen.stored) if is_shared else 0)
+        earlier = _under_way(seen.stored) if is_shared else []
+        turns = Turns(
+            _by_dataset([*begun, *told]),
+            seen.stored.carried,
+            earlier=earlier,
+            most=self._rules.copies_at_once,
+            into={name: one.copies_at_once for name, one in self._policy.storage.items()},
+        )
+        self._do(turns, kept, _left(self._rules.copies_at_once, earlier))
         self._carried.forget(now - max(KEPT, storages.longest_rest(self._rules)))
 
-    def _do(self, turns: Turns, kept: Mapping[str, Kept], under_way: int) -> None:
-        """Have acts done, those of some datasets at once; none begins once that is not wanted.
+    def _do(self, turns: Turns, kept: Mapping[str, Kept], most: int) -> None:
+        """Have acts done, those of so many datasets at once; none begins once that is not wanted.
 
-        So many others are under way already.
+        What may not begin because earlier rounds' copies go on is told.
         """
-        most = max(0, self._rules.copies_at_once - under_way)
         going = dict[Future[list[Done]], list[Carried]]()
         told = list[tuple[Carried, str]]()
         until_s, is_alone = self._clock.steady_s() + BEGINS_S, True
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
             while turns or going:
-                while turns and (len(going) < most or not most):
-                    group = turns.next()
-                    if why := self._why_none(until_s) if most else TAKEN:
-                        told += [(one, why) for one in group]
-                        continue
+                why = self._why_none(until_s)
+                while not why and len(going) < most and (group := turns.next()):
                     self._carried.begin(group)
                     going[pool.submit(self._act, kept[group[0].dataset], group)] = group
+                    why = self._why_none(until_s)
+                if why or not going:
+                    told += [(one, why or TAKEN) for group in turns.left() for one in group]
                 for done in wait(going, timeout=LOOK_S, return_when=FIRST_COMPLETED).done:
                     turns.end(group := going.pop(done))
                     told += self._ended(group, done.result())
@@ -291,9 +297,19 @@ def _begun(stored: Stored) -> tuple[list[Carried], list[Carried]]:
     return made, [one for one in begun if one not in made]
 
 
-def _under_way(stored: Stored) -> int:
-    """Count the datasets about which something was begun, and has not ended."""
-    return len({one.dataset for one in stored.carried if one.ended_at is None})
+def _under_way(stored: Stored) -> list[list[Carried]]:
+    """Return what was begun about datasets, and has not ended."""
+    return [*_by_dataset(one for one in stored.carried if one.ended_at is None)]
+
+
+def _left(most: int, earlier: list[list[Carried]]) -> int:
+    """Return how many may be begun beside what goes on.
+
+    Where one owner's are all of them others have one more: else nothing of theirs would be done for
+    as long as that owner's take.
+    """
+    owners = {owner_of(group[0]) for group in earlier}
+    return max(most - len(earlier), 1 if len(owners) == 1 else 0)
 
 
 def _by_dataset(carried: Iterable[Carried]) -> Iterable[list[Carried]]:

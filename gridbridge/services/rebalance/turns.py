@@ -7,41 +7,97 @@ from datetime import datetime
 from gridbridge.model.rebalance.kept import Carried
 from gridbridge.model.rebalance.moments import NEVER
 
+Waiting = deque[list[Carried]]
+
 
 class Turns:
-    """What is to be done about datasets, each owner's in their order."""
+    """What is to be done about datasets, each owner's in their order.
 
-    def __init__(self, groups: Iterable[list[Carried]], before: Iterable[Carried]) -> None:
-        """Take what is to be done, and what was done before: who had a turn last comes last."""
-        self._waiting: dict[str, deque[list[Carried]]] = {}
+    So many copies of one person go into an area at once; what goes into another one passes by.
+    """
+
+    def __init__(
+        self,
+        groups: Iterable[list[Carried]],
+        before: Iterable[Carried],
+        *,
+        earlier: Iterable[list[Carried]] = (),
+        most: int,
+        into: Mapping[str, int],
+    ) -> None:
+        """Take what is to be done, and what was done before: who had a turn last comes last.
+
+        What `earlier` rounds began goes on. `most` is under way of one owner, and `into` says how
+        many copies of theirs may go into each area.
+        """
+        self._waiting: dict[str, Waiting] = {}
         for group in groups:
-            self._waiting.setdefault(_owner(group[0]), deque()).append(group)
+            self._waiting.setdefault(_owner(group), deque()).append(group)
+        self._most, self._into = most, into
         self._last = _last(before)
         self._going, self._had = Counter[str](), Counter[str]()
+        self._come = Counter[tuple[str, str]]()  # of an owner into an area
+        for group in earlier:
+            self._begin(group)
 
     def __bool__(self) -> bool:
         """Say whether something waits."""
         return bool(self._waiting)
 
-    def next(self) -> list[Carried]:
-        """Begin what is next: of the owner of whom least is under way, and was begun."""
-        owner = min(self._waiting, key=self._order)
-        group = self._waiting[owner].popleft()
-        if not self._waiting[owner]:
-            del self._waiting[owner]
-        self._going[owner] += 1
-        self._had[owner] += 1
-        return group
+    def next(self) -> list[Carried] | None:
+        """Begin what is next: of the owner of whom least is under way, and was begun.
+
+        None while nothing of what waits may begin.
+        """
+        for owner in sorted(self._waiting, key=self._order):
+            theirs = self._waiting[owner]
+            group = next(filter(self._may_begin, theirs), None)
+            if group is None:
+                continue
+            theirs.remove(group)
+            if not theirs:
+                del self._waiting[owner]
+            self._begin(group)
+            self._had[owner] += 1
+            return group
+        return None
 
     def end(self, group: list[Carried]) -> None:
         """Note that it is under way no more."""
-        self._going[_owner(group[0])] -= 1
+        self._going[_owner(group)] -= 1
+        self._come.subtract(_comes(group))
+
+    def left(self) -> list[list[Carried]]:
+        """Give up what waits still."""
+        found = [group for theirs in self._waiting.values() for group in theirs]
+        self._waiting.clear()
+        return found
+
+    def _begin(self, group: list[Carried]) -> None:
+        self._going[_owner(group)] += 1
+        self._come.update(_comes(group))
+
+    def _may_begin(self, group: list[Carried]) -> bool:
+        is_free = self._going[_owner(group)] < self._most
+        return is_free and all(
+            self._come[key] < self._into.get(key[1], self._most) for key in _comes(group)
+        )
 
     def _order(self, owner: str) -> tuple[int, int, datetime]:
         return self._going[owner], self._had[owner], self._last.get(owner, NEVER)
 
 
-def _owner(one: Carried) -> str:
+def _comes(group: list[Carried]) -> set[tuple[str, str]]:
+    """Return into which areas replicas of a dataset come, with its owner."""
+    return {(_owner(group), one.target) for one in group if one.target}
+
+
+def _owner(group: list[Carried]) -> str:
+    return owner_of(group[0])
+
+
+def owner_of(one: Carried) -> str:
+    """Return whose dataset it is about."""
     return one.dataset.partition("/")[0]
 
 
@@ -49,6 +105,6 @@ def _last(before: Iterable[Carried]) -> Mapping[str, datetime]:
     """Return when each owner had a turn last."""
     found: dict[str, datetime] = {}
     for one in before:
-        owner = _owner(one)
+        owner = owner_of(one)
         found[owner] = max(one.began_at, found.get(owner, one.began_at))
     return found

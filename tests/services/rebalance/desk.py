@@ -45,6 +45,7 @@ class Desk:
         self.site = Site(folder)
         self.rules = RULES
         self.drained: set[str] = set()
+        self.owners: dict[str, str] = {}  # of datasets, where that is not al
         self.sizes: dict[str, tuple[int, int]] = {}  # of areas, and free; else as they are
         self.clock = Clock()
         self.asked: list[tuple[str, ...]] = []
@@ -68,7 +69,7 @@ class Desk:
             queues={},
             rebalance=self.rules,
             storage={
-                name: Storage(cluster=one.cluster, path=one.path)
+                name: Storage(cluster=one.cluster, path=one.path, copies_at_once=one.copies_at_once)
                 for name, one in self.site.areas.items()
             },
         )
@@ -101,10 +102,11 @@ class Desk:
         return [words[2:] for words in self.asked if words[0] == verb]
 
     def _let(self) -> list[Let]:
-        return [
-            Let(uid=1000, owner="al", file=f"u.1000/data.{one.name}", dataset=one.name)
-            for one in self.served.listed()
-        ]
+        return [self._one(dataset.name) for dataset in self.served.listed()]
+
+    def _one(self, name: str) -> Let:
+        owner = self.owners.get(name, "al")
+        return Let(uid=1000 + len(owner), owner=owner, file=f"u.1000/data.{name}", dataset=name)
 
     def _measure(self, area: Area) -> Measured:
         found = measure_all(area)

@@ -503,11 +503,16 @@ def test_a_round_that_takes_long_begins_nothing_more_and_the_next_one_does(desk:
     assert len(whole(desk, "second")) == 1
 
 
-@pytest.mark.parametrize("at_once", [2, 1])
+@pytest.mark.parametrize(
+    ("at_once", "owner", "begun"),
+    [(2, "al", 1), (1, "al", 0), (1, "zoe", 1)],
+    ids=["more go at once", "all is one owner's", "another owner has one more"],
+)
 def test_a_copy_that_takes_longer_than_an_hour_lets_the_next_round_begin(
-    desk: Desk, at_once: int, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, at_once: int, owner: str, begun: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That leaves it alone, though no command is seen to work on it, and so many go on at once."""
+    desk.owners["second"] = owner
     monkeypatch.setattr(keeping, "LOOK_S", 0.02)
     desk.rules = replace(desk.rules, copies_at_once=at_once)
     tree, gone_s, goes_on = desk.site.tree(), [0.0], threading.Event()
@@ -532,11 +537,24 @@ def test_a_copy_that_takes_longer_than_an_hour_lets_the_next_round_begin(
     _, keeper = desk.round()
 
     second = carried(desk)[1:]
-    assert [len(keeper.checked.moves), len(later[0].checked.moves)] == [1, at_once - 1]
-    assert [one.reason for one in later[0].checked.dropped] == [TAKEN] * (2 - at_once)
-    assert [one.dataset for one in second] == ["al/second"] * (at_once - 1)
-    assert len(desk.did("copy")) == at_once
+    assert [len(keeper.checked.moves), len(later[0].checked.moves)] == [1, begun]
+    assert [one.reason for one in later[0].checked.dropped] == [TAKEN] * (1 - begun)
+    assert [one.dataset for one in second] == [f"{owner}/second"] * begun
+    assert len(desk.did("copy")) == 1 + begun
     assert len(whole(desk, "first")) == 1
+
+
+def test_many_datasets_of_a_person_go_into_an_area_without_a_failure(desk: Desk) -> None:
+    """So many of theirs at once as their own process takes there (copies_at_once)."""
+    tree = desk.site.tree()
+    desk.drained = {"beta-disk", "gamma-disk"}
+    for number in range(6):
+        desk.served.add(f"many{number}", tree, 1, is_later=True)
+    desk.before = lambda words: time.sleep(0.05) if words[0] == "copy" else None
+    _, keeper = desk.round()
+
+    assert len(keeper.checked.moves) == 6
+    assert not keeper.checked.dropped
 
 
 def test_replicas_are_read_after_what_is_to_be_done_and_hold_up_nothing(desk: Desk) -> None:
