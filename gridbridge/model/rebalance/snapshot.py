@@ -39,6 +39,7 @@ class Stays(StrEnum):
     DROPPED = "dropped"  # it was to be moved a short time ago, and could not be
     RECALLED = "recalled"  # as often as its queue allows
     SILENT = "silent"  # its cluster is silent for long, and it may start there yet
+    STUCK = "stuck"  # it is to be moved, and could not be for long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,8 +92,13 @@ class Rebalancer:
                 if away := sent.get((move.job, move.number)):
                     self._moves.put(_moving(away, move, self._clock.now()))
                 else:
-                    self._marks.put(_wipe(at[move.job, move.number]))
+                    self._mark(at[move.job, move.number])
             self._note(moves)
+
+    def _mark(self, one: Listed) -> None:
+        """Have nikita move a task."""
+        self._marks.put(_wipe(one))
+        self._notes.note_moved([(one.campaign, one.array, one.place)], self._clock.now())
 
     def _note(self, moves: tuple[Move, ...]) -> None:
         if not moves:

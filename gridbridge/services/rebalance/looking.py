@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.campaigns.wiping import OF_MOVES, Mark
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.gathered import Away, Gathered, Listed
-from gridbridge.model.rebalance.moments import is_lately
+from gridbridge.model.rebalance.moments import NEVER, is_lately
 from gridbridge.model.rebalance.snapshot import Stays
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.transfer import Transfer
@@ -30,6 +30,7 @@ from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.rebalance.notes import Rebalanced
 
 SILENT_S = 300.0  # after which a cluster that no transfer queue leads to counts as lost
+STUCK = timedelta(minutes=10)  # after which a marked task counts as on its way no more
 
 _log = logging.getLogger(__name__)
 
@@ -164,8 +165,12 @@ class Looking:
         arrays: Iterable[Array],
         answers: Mapping[str, ClusterSnapshot | None],
     ) -> Iterator[Listed]:
-        """Give the tasks that are listed, and those that are moved and have no new place yet."""
+        """Give the tasks that are listed, and those that are moved and have no new place yet.
+
+        What could not be moved for long holds up nobody else: its owner's key may be gone.
+        """
         marks, known = self._marks.all(), {one.number: one for one in campaigns}
+        noted, now = self._notes.moved(), self._clock.now()
         for array in arrays:
             seen = answers.get(array.cluster)
             if seen is None or array.state is not ArrayState.RELEASED or array.is_of_copies:
@@ -176,12 +181,16 @@ class Looking:
             moved = dict.fromkeys(place for place, mark in marked.items() if _is_moved(mark))
             for place, row in (moved | dict(_places(array, seen))).items():
                 if place in at and not is_step(at[place]):
+                    since = noted.get((array.campaign, array.number, place), NEVER)
+                    is_moved = place in moved
+                    is_stuck = is_moved and not is_lately(since, now, STUCK)
                     yield listed(
                         task=at[place],
                         place=place,
                         is_waiting=bool(row and self._waits(array, row) and place not in marked),
                         is_running=bool(row and row.state.has_begun),
-                        is_moving=_is_moved(marked.get(place)),
+                        is_moving=is_moved and not is_stuck,
+                        stays=Stays.STUCK if is_stuck else Stays.HELD,
                     )
 
     def _waits(self, array: Array, row: JobStatus) -> bool:
@@ -210,5 +219,5 @@ def _places(array: Array, seen: ClusterSnapshot) -> Iterator[tuple[int, JobStatu
                 yield place, row
 
 
-def _is_moved(mark: Mark | None) -> bool:
-    return mark is not None and mark.wiped_for in OF_MOVES
+def _is_moved(mark: Mark) -> bool:
+    return mark.wiped_for in OF_MOVES

@@ -332,6 +332,21 @@ def test_what_is_marked_is_on_its_way(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
+    ("minutes", "moved"), [(9, [1, 2, 3, 4]), (11, [1, 2, 3, 4, 5, 6])], ids=["going", "stuck"]
+)
+def test_tasks_that_could_not_be_moved_for_long_hold_up_no_others(
+    site: Site, minutes: int, moved: list[int]
+) -> None:
+    """Their owner's key is gone at their cluster: nikita can't delete them there."""
+    site.rebalance()
+    site.now += timedelta(minutes=minutes)
+    planned, _ = site.rebalance()
+
+    assert site.marked() == moved
+    assert len(planned.advice.moves) == len(moved) - 4
+
+
+@pytest.mark.parametrize(
     ("rules", "days", "is_known"),
     [
         ({}, 6, True),

@@ -11,6 +11,7 @@ from gridbridge.state.database.core import Database
 
 HOST, JOB, READ, LEAVING, QUIESCED = "host", "job", "read", "leaving", "quiesced"
 UNREAD = "unread"  # a dataset that could not be read when that was tried last
+MOVED = "moved"  # a place of a campaign's array of which the task was marked to be moved
 NOTES = Table(
     "rebalance_notes",
     METADATA,
@@ -18,6 +19,7 @@ NOTES = Table(
     Column("name", Words, primary_key=True),
     Column("at", Moment, nullable=False),
 )
+Place = tuple[int, int, int]  # campaign, array, and place there
 
 
 class Rebalanced:
@@ -29,6 +31,14 @@ class Rebalanced:
     def recent(self) -> Recent:
         """Return when hosts got tasks, and when jobs were rebalanced."""
         return Recent(hosts=self._of(HOST), jobs=self._of(JOB))
+
+    def note_moved(self, moved: Iterable[Place], at: datetime) -> None:
+        """Note that the tasks at these places of campaigns' arrays are to be moved, from now on."""
+        self.note(MOVED, (_place(one) for one in moved), at)
+
+    def moved(self) -> dict[Place, datetime]:
+        """Return since when tasks at which places were to be moved, of late."""
+        return {_read_place(name): at for name, at in self._of(MOVED).items()}
 
     def read(self) -> dict[str, datetime]:
         """Return when replicas of datasets were read, or were to be."""
@@ -91,3 +101,12 @@ class Rebalanced:
     def _of(self, kind: str) -> dict[str, datetime]:
         rows = self._database.rows(select(NOTES).where(NOTES.c.kind == kind))
         return {row["name"]: row["at"] for row in rows}
+
+
+def _place(one: Place) -> str:
+    return ".".join(map(str, one))
+
+
+def _read_place(name: str) -> Place:
+    campaign, array, place = map(int, name.split("."))
+    return campaign, array, place
