@@ -25,7 +25,7 @@ def problems(sections: Table) -> Iterator[str]:
 
 
 def _storage_problems(areas: Table, clusters: Table) -> Iterator[str]:
-    seen: dict[tuple[object, str], str] = {}
+    seen: dict[tuple[str, str], str] = {}
     for name in areas:
         told = table_of(areas, name)
         cluster, path = told.get("cluster"), str(told.get("path")).rstrip("/")
@@ -34,6 +34,6 @@ def _storage_problems(areas: Table, clusters: Table) -> Iterator[str]:
             yield f"[storage.{key_name(name)}] cluster{problem}"
         elif name in clusters:
             yield f"[storage.{key_name(name)}]: a cluster's name; another one, such as {name}-data"
-        elif (other := seen.setdefault((cluster, path), name)) != name:
+        elif (other := seen.setdefault((str(cluster), path), name)) != name:
             problem = Wrong(path, f"the folder of {other}", "a folder of its own")
             yield f"[storage.{key_name(name)}] path{problem}"

@@ -33,6 +33,11 @@ def test_an_area_needs_a_cluster_and_a_path() -> None:
             'f: [storage.x] cluster = "beta": undefined; one of alpha',
         ),
         (
+            '[storage.x]\ncluster = ["alpha"]\npath = "/x"',
+            'f: [storage.x] cluster = ["alpha"]: wrong type;'
+            " lower-case letters, digits and -, a letter first, at most 32",
+        ),
+        (
             '[storage.x]\ncluster = "alpha"\npath = "/disk/"',
             'f: [storage.x] path = "/disk": the folder of disk; a folder of its own',
         ),
