@@ -157,8 +157,10 @@ def wait_for(child: int, limit_s: float) -> None:
         os.kill(child, SIGKILL)
         raise GridbridgeError(f"not done within {limit_s} s")
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status < 0:
+        raise GridbridgeError(f"its process was ended by signal {-status}")
     if status:
-        os._exit(status if status >= 0 else FAILED)
+        os._exit(status)
 
 
 def _number(value: object) -> int:
