@@ -21,7 +21,7 @@ STAYING = {
     Stays.HELD: "it is held, or has not waited for long",
     Stays.DROPPED: "it could not be moved when it was to be, a short time ago",
     Stays.RECALLED: "it was recalled as often as its queue allows",
-    Stays.STUCK: "it is to be moved, and could not be for long: the log of nikita says why",
+    Stays.STUCK: "it is to be moved, and could not be for long: the service's log says why",
     Stays.SILENT: "its cluster is silent: it may start there yet, and would run twice",
 }
 GB = 1e9

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 AHEAD = timedelta(minutes=1)  # of another host's clock, by which a shared state file is written
+STUCK = timedelta(minutes=15)  # after which what is to be moved counts as on its way no more
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 

@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.campaigns.wiping import OF_MOVES, Mark
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.gathered import Away, Gathered, Listed
-from gridbridge.model.rebalance.moments import NEVER, is_lately
+from gridbridge.model.rebalance.moments import NEVER, STUCK, is_lately
 from gridbridge.model.rebalance.snapshot import Stays
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.transfer import Transfer
@@ -30,7 +30,6 @@ from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.rebalance.notes import Rebalanced
 
 SILENT_S = 300.0  # after which a cluster that no transfer queue leads to counts as lost
-STUCK = timedelta(minutes=10)  # after which a marked task counts as on its way no more
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Desired, Phase
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.gathered import Away
-from gridbridge.model.rebalance.moments import AHEAD
+from gridbridge.model.rebalance.moments import AHEAD, STUCK, is_lately
 from gridbridge.model.rebalance.snapshot import Stays
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import Fact
@@ -52,14 +52,15 @@ class SentAway:
         """Give the tasks that clusters list, those on their way, and those at `dead` clusters.
 
         For some seconds nobody lists a task on its way: its cluster no more, the next one not yet.
+        What could not be moved for long holds up nobody else: its owner can stop its starter.
         """
-        moves = {_task(one.key): one for one in self._moves.in_flight()}
-        listed = set[_Task]()
-        now = self._clock.now()
+        now, listed = self._clock.now(), set[_Task]()
+        every = {_task(one.key): one for one in self._moves.in_flight()}
+        moves = {key: one for key, one in every.items() if is_lately(one.asked_at, now, STUCK)}
         dropped = self._moves.dropped(now - AGAIN, now + AHEAD)
         for one in transfers:
             seen = answers.get(one.remote)
-            if one.remote in dead and one.remote_id and _task(one.key) not in moves:
+            if one.remote in dead and one.remote_id and _task(one.key) not in every:
                 yield _unheard_of(one)
                 continue
             row = self._own(one, seen.find(one.remote_id)) if seen and one.remote_id else None
@@ -67,7 +68,8 @@ class SentAway:
                 task = _task(one.key)
                 listed.add(task)
                 move = moves.get(task)
-                stays = self._stays(one, row, dropped)
+                is_stuck = task in every and move is None
+                stays = Stays.STUCK if is_stuck else self._stays(one, row, dropped)
                 yield Away(
                     transfer=one.name,
                     uid=one.uid,

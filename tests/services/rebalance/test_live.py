@@ -332,7 +332,7 @@ def test_what_is_marked_is_on_its_way(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("minutes", "moved"), [(9, [1, 2, 3, 4]), (11, [1, 2, 3, 4, 5, 6])], ids=["going", "stuck"]
+    ("minutes", "moved"), [(14, [1, 2, 3, 4]), (16, [1, 2, 3, 4, 5, 6])], ids=["going", "stuck"]
 )
 def test_tasks_that_could_not_be_moved_for_long_hold_up_no_others(
     site: Site, minutes: int, moved: list[int]
@@ -652,13 +652,32 @@ def test_a_task_on_its_way_counts_wherever_it_is(
     assert planned.advice.sentence == "1 task is moved already: nothing else is begun"
 
 
+@pytest.mark.parametrize("letter", ["", "qw"], ids=["nowhere yet", "at beta still"])
+def test_one_that_does_not_come_home_for_long_holds_up_no_other(
+    sent_site: SentSite, letter: str
+) -> None:
+    """Its owner has stopped its starter, which has only to end."""
+    database = sent_site.database()
+    moving = Moving(name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON)
+    Moves(database).put(moving)
+    database.close()
+    sent_site.letters[40] = letter
+    sent_site.now = NOON + timedelta(minutes=16)
+
+    planned, checked = sent_site.rebalance(FAIL)
+
+    assert [one.job for one in checked.moves] == ["gb.alpha.8"]
+    assert {one.job for one in planned.advice.rejected} == ({"gb.alpha.7"} if letter else set())
+
+
 def test_a_parallel_task_on_its_way_keeps_all_of_its_slots(sent_site: SentSite) -> None:
     """Nobody lists it for some seconds, and where it goes they are still free."""
     sent_site.slots = 2
     sent_site.rebalance(FAIL)
     database = sent_site.database()
     moving = Moves(database).in_flight()
-    sent_away = SentAway(sent_site.policy, database, Clock())
+    clock = Clock(sent_site.now.timestamp)
+    sent_away = SentAway(sent_site.policy, database, clock)
     away = [*sent_away.listed((), {})]
     database.close()
 
