@@ -82,7 +82,7 @@ def test_first_copies_into_an_area_make_its_folder_together(site: Site) -> None:
         areas.prepare(one, dataset, is_known=False)
 
     with ThreadPoolExecutor(len(made)) as pool:
-        for _ in range(20):
+        for _ in range(10):
             list(pool.map(prepare, made))
             names = sorted(path.name for path in Path(one.own).iterdir())
             assert names == sorted([areas.AREA_MARK, *(f".{name}.part" for name in "abcdefgh")])
