@@ -72,20 +72,20 @@ test-lab: $(VENV)/ready ## the lab's own tests
 	$(PYTEST) -m lab_lifecycle tests/lab/gridlab
 
 test-stages: $(VENV)/ready
-	@$(SIDE_BY_SIDE) static units docs
 	@if [ "$$(id -u)" -eq 0 ]; then $(MAKE) --no-print-directory test-as-root; else \
+	$(SIDE_BY_SIDE) static units docs && \
 	$(MAKE) --no-print-directory test-embedded && \
 	echo "left out, for they need root: the tests marked root, lab and lab_lifecycle"; fi
 
 test-embedded:
 	$(call stage,embedded) -n $(WAITING) $(AGAIN) -m '(killing or apart) and not root and not long'
 
-test-as-root:
+test-as-root: # what mostly waits, and the labs, are made beside the units
 	$(call stage,smoke) -m 'lab_lifecycle and smoke' tests/lab/gridlab
-	@$(SIDE_BY_SIDE) test-apart labs
+	@$(SIDE_BY_SIDE) test-apart units static docs labs
 	$(call stage,lab) -m 'lab and not long' $(IN_LABS) $(OF_LABS)
 
-test-apart: # these, on embedded clusters, mostly wait: the labs are made beside them
+test-apart: # these, on embedded clusters, mostly wait
 	$(call stage,root) -n $(WAITING) $(AGAIN) -m '(killing or apart or root) and not twin and not lab and not lab_lifecycle and not long'
 
 labs:
