@@ -2,12 +2,24 @@
 
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
+import json
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.balancing.program import balance
+from gridbridge.errors import NotSeen
+from gridbridge.model.elastic.plan import Figures, Plan, Verdict
+from gridbridge.model.elastic.sections import Balance
+from gridbridge.model.elastic.told import Told
+from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
+from gridbridge.services.elastic import program as service
+from gridbridge.services.elastic.balanced import RoundPlan
+from gridbridge.services.elastic.program import Wanted
+from gridbridge.shell.lock import Held
 
 SITE = """
 [site]
@@ -25,6 +37,44 @@ def run(tmp_path: Path, *words: str, balance_keys: str = "") -> Result:
     path = tmp_path / "gridbridge.toml"
     path.write_text(SITE.format(balance=balance_keys))
     return CliRunner().invoke(balance, ["--config", str(path), *words])
+
+
+FIGURES = Figures(
+    nodes=1,
+    running=1,
+    jobs=0,
+    wanted=0,
+    free=4,
+    slots=4,
+    slots_per_node=4,
+    waited_s=0.0,
+    unchanged_s=None,
+)
+PROVIDED = """
+max_nodes = 5
+[provider.rented]
+program = "/opt/rented"
+[pool.usual]
+provider = "rented"
+"""
+NOTHING = RoundPlan(
+    plan=Plan(verdict=Verdict.NO_NEED, figures=FIGURES),
+    dues=(),
+    told=Told(add=0, pool=None, remove=(), sentence="nothing waits", refused=()),
+)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Wanted]:
+    """Return how rounds are wanted, each of which decides to do nothing."""
+    rounds = list[Wanted]()
+
+    def decided(wanted: Wanted) -> RoundPlan:
+        rounds.append(wanted)
+        return NOTHING
+
+    monkeypatch.setattr(service, "run_once", decided)
+    return rounds
 
 
 def test_help_has_an_example_and_both_forms_of_names() -> None:
@@ -65,3 +115,114 @@ def test_without_a_provider_it_refuses_to_act(tmp_path: Path) -> None:
     done = run(tmp_path, "--apply", "--max-nodes", "5")
 
     assert "no [pool.NAME] has a provider, and there is no [power.HOST]" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("names", "value", "key", "found"),
+    [
+        ("-i --interval", "70", "interval_s", 70),
+        ("-m --max_nodes", "9", "max_nodes", 9),
+        ("-n --min_nodes", "2", "min_nodes", 2),
+        ("-a --add_nodes_per_iter --add_nodes_per_iteration", "3", "add_nodes_per_iteration", 3),
+        ("-w --job_wait_time", "600", "job_wait_time_s", 600),
+        ("-k --kill_after", "50", "kill_after_min", 50),
+        ("-s --stabilization_time", "200", "stabilization_s", 200),
+    ],
+)
+def test_what_rules_a_round_has_all_names_that_users_of_starcluster_know(
+    tmp_path: Path, asked: list[Wanted], names: str, value: str, key: str, found: float
+) -> None:
+    words = names.split()
+    for name in [*words, *(one.replace("_", "-") for one in words)]:
+        assert 0 == run(tmp_path, name, value, balance_keys="max_nodes = 20").exit_code, name
+
+    assert {found} == {getattr(one.rules, key) for one in asked}
+    assert found != getattr(Balance(), key)
+
+
+def test_the_lookback_is_in_minutes(tmp_path: Path, asked: list[Wanted]) -> None:
+    for words in ((), ("-l", "90"), ("--lookback_window", "90"), ("--lookback-window", "90")):
+        run(tmp_path, *words)
+
+    assert [timedelta(minutes=180), *[timedelta(minutes=90)] * 3] == [one.lookback for one in asked]
+
+
+@pytest.mark.parametrize("word", ["-K", "--kill-master", "--kill_master", "--kill-cluster"])
+def test_the_master_may_go_where_the_file_lets_it(
+    tmp_path: Path, asked: list[Wanted], word: str
+) -> None:
+    run(tmp_path, word, balance_keys="kill_master = true")
+    run(tmp_path, balance_keys="kill_master = true")
+
+    assert [True, False] == [one.kills_master for one in asked]
+
+
+@pytest.mark.parametrize(
+    ("names", "value", "stats", "drawn"),
+    [
+        ("-d --dump_stats", "", BALANCE_STATS, ""),
+        ("-D --dump_stats_file", "own.csv", "own.csv", ""),
+        ("-p --plot_stats", "", BALANCE_STATS, BALANCE_PLOTS),
+        ("-P --plot_output_dir", "own", BALANCE_STATS, "own"),
+    ],
+)
+def test_rows_and_pictures_go_where_they_are_wanted(
+    tmp_path: Path, asked: list[Wanted], names: str, value: str, stats: str, drawn: str
+) -> None:
+    words = names.split()
+    for name in [*words, *(one.replace("_", "-") for one in words)]:
+        assert 0 == run(tmp_path, *filter(None, (name, value))).exit_code, name
+
+    assert {stats} == {one.stats for one in asked}
+    assert {(stats, drawn) if drawn else ()} == {
+        one.after.args if isinstance(one.after, partial) else () for one in asked
+    }
+
+
+def test_a_round_that_has_nothing_to_do_ends_with_0_and_says_why(
+    tmp_path: Path, asked: list[Wanted]
+) -> None:
+    line, as_json = run(tmp_path), run(tmp_path, "--json")
+
+    assert (0, "nothing waits\n") == (line.exit_code, line.stdout)
+    assert 0 == as_json.exit_code
+    assert {"add", "pool", "remove", "sentence", "refused", "done"} == json.loads(
+        as_json.stdout
+    ).keys()
+    assert [False, False] == [one.is_acting for one in asked]
+
+
+def test_a_round_acts_where_that_is_asked_for(tmp_path: Path, asked: list[Wanted]) -> None:
+    run(tmp_path, "--apply")
+    run(tmp_path, balance_keys="apply = true")
+
+    assert [True, True] == [one.is_acting for one in asked]
+
+
+def test_a_source_that_fails_ends_a_round_with_75(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(_: Wanted) -> None:
+        raise NotSeen("qstat: no answer")
+
+    monkeypatch.setattr(service, "run_once", silent)
+    done = run(tmp_path)
+
+    assert (75, "", "gridbridge-balance: qstat: no answer\n") == (
+        done.exit_code,
+        done.stdout,
+        done.stderr,
+    )
+
+
+def test_a_second_one_that_acts_ends_with_3(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(service, "BALANCE_LOCK", f"{tmp_path}/lock")
+    monkeypatch.setattr(service, "become", lambda *_: None)
+    monkeypatch.setattr(service.process, "start_log", lambda _: None)
+    with Held(f"{tmp_path}/lock"):
+        done = run(tmp_path, "--apply", balance_keys=PROVIDED)
+
+    assert (3, "gridbridge-balance: another one runs\n") == (done.exit_code, done.stderr)
