@@ -67,6 +67,15 @@ def test_options_have_the_names_that_users_of_starcluster_know(
     assert plan(folder, *words)["add"] == 2
 
 
+def test_who_wants_starclusters_very_numbers_has_them(folder: Path) -> None:
+    """It ends where hosts have several slot counts, as those of the golden cell do."""
+    words = ("--max-nodes", "9", "--add-nodes-per-iteration", "2")
+
+    assert plan(folder, *words, "--policy", "starcluster")["add"] == 2
+    for policy in ((), ("--policy", "starcluster")):
+        assert plan(folder, *words, *policy, "--faithful")["add"] == 0
+
+
 def test_a_person_reads_a_sentence_and_what_is_left_out(folder: Path) -> None:
     lines = run("plan", "--from", str(folder), "-m", "9").stdout.splitlines()
 

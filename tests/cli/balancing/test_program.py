@@ -199,6 +199,15 @@ def test_a_round_acts_where_that_is_asked_for(tmp_path: Path, asked: list[Wanted
     assert [True, True] == [one.is_acting for one in asked]
 
 
+def test_a_round_counts_as_starcluster_does_where_that_is_asked_for(
+    tmp_path: Path, asked: list[Wanted]
+) -> None:
+    run(tmp_path, "--faithful")
+    run(tmp_path)
+
+    assert [True, False] == [one.is_faithful for one in asked]
+
+
 def test_a_source_that_fails_ends_a_round_with_75(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
