@@ -1,0 +1,90 @@
+"""Which numbers the transfer queues get, by gridbridge.toml and what the service last published."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from gridbridge.config import policy_file
+from gridbridge.model.policy import Policy
+from gridbridge.model.shown import ShownCluster
+from gridbridge.services.site import brokerage
+from gridbridge.shell import files
+from gridbridge.state import shown
+
+SITE = """
+[site]
+cluster = "alpha"
+queue_order = "{order}"
+[cluster.alpha]
+qmaster_port = 1
+execd_port = 2
+[cluster.beta]
+qmaster_port = 3
+execd_port = 4
+cost = 3
+[cluster.delta]
+qmaster_port = 5
+execd_port = 6
+cost = 0.5
+[queue.transfer-beta]
+cluster = "beta"
+pending_limit = 9
+slots = 4
+[queue.transfer-delta]
+cluster = "delta"
+pending_limit = 9
+slots = 4
+"""
+SWAPPED = {"transfer-beta": "200", "transfer-delta": "100"}
+
+
+@pytest.fixture(autouse=True)
+def _home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have home tell the queues that it has."""
+    there = {"transfer-beta": {"seq_no": "100"}, "transfer-delta": {"seq_no": "200"}}
+    home = SimpleNamespace(queues=lambda _: there)
+    monkeypatch.setattr(brokerage, "makes_queues", lambda _: home)
+
+
+def policy(order: str) -> Policy:
+    return policy_file.parse("FILE", SITE.format(order=order).encode())
+
+
+def heard(folder: Path, cluster: str, free: int, *, seconds: float = 1) -> None:
+    """Publish that a cluster said so many seconds ago how many of its four slots are free."""
+    at = datetime.now(UTC) - timedelta(seconds=seconds)
+    told = ShownCluster(
+        cluster=cluster, asked_at=at, taken_at=at, pending=0, free_slots=free, slots=4
+    )
+    (folder / shown.CLUSTERS).mkdir(exist_ok=True)
+    files.replace(f"{folder}/{shown.CLUSTERS}/{cluster}.json", shown.encode(told))
+
+
+def numbers(order: str, folder: Path) -> dict[str, str]:
+    """Return the numbers that are to be changed."""
+    steps = brokerage.steps(policy(order), str(folder), f"{folder}/former.json")
+    return {one.edit.name: one.edit.value for one in steps}
+
+
+@pytest.mark.parametrize(
+    ("order", "beta", "delta", "expected"),
+    [("seq_no", 0, 4, {}), ("wait", 0, 4, SWAPPED), ("wait", 4, 0, {}), ("cost", 4, 0, SWAPPED)],
+)
+def test_queues_are_tried_in_the_order_that_the_file_says(
+    tmp_path: Path, order: str, beta: int, delta: int, expected: dict[str, str]
+) -> None:
+    heard(tmp_path, "beta", beta)
+    heard(tmp_path, "delta", delta)
+
+    assert expected == numbers(order, tmp_path)
+
+
+def test_what_a_cluster_said_long_ago_counts_as_silence(tmp_path: Path) -> None:
+    heard(tmp_path, "beta", 4, seconds=600)
+    heard(tmp_path, "delta", 0)
+
+    assert SWAPPED == numbers("wait", tmp_path)
