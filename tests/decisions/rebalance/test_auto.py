@@ -3,13 +3,15 @@
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from gridbridge.decisions.rebalance.auto import plan, why_later
 from gridbridge.model.rebalance.sections import Rebalance
-from gridbridge.model.rebalance.snapshot import HostState, Snapshot, Task, TaskState
-from tests.decisions.rebalance.boards import GB, host, job, reasons, snapshot, steps, tasks
+from gridbridge.model.rebalance.snapshot import HostState, Recent, Snapshot, Task, TaskState
+from tests.decisions.rebalance.boards import GB, NOW, host, job, reasons, snapshot, steps, tasks
 
 RULES = Rebalance()
 DRAINED, OTHER = host("b", state=HostState.DRAIN), host("c", 0.2)
@@ -71,6 +73,51 @@ def test_a_round_that_moves_nothing_says_why_each_host_and_job_could_not() -> No
 
     assert ("2 hosts and 1 job: nothing is to be moved", ()) == (advice.sentence, advice.moves)
     assert {"its owner wants it to stay"} == set(reasons(advice).values())
+
+
+def test_the_lightest_host_is_served_before_the_heaviest_one() -> None:
+    """The light one takes one copy, and only the heavy one would give several."""
+    places = [host("a", 0.9), host("b", 0.2), host("c", 0.5)]
+
+    advice = plan(snapshot(places, tasks({"a": 5}, size=50 * GB)), RULES)
+
+    assert [("live", 1, "a", "b")] == steps(advice)
+
+
+UNEVEN, EVEN = {"c": 9}, {"c": 5, "d": 4}
+LONG_AGO = NOW - timedelta(hours=30)  # so that no host is evened out by it
+
+
+@pytest.mark.parametrize(
+    ("level", "large", "counts", "rested", "expected"),
+    [
+        pytest.param(1, {}, UNEVEN, None, "large", id="largest tasks first"),
+        pytest.param(1, {"is_autobalanced": False}, UNEVEN, None, "small", id="it is to stay"),
+        pytest.param(1, {}, UNEVEN, 11.9, "small", id="rebalanced of late"),
+        pytest.param(1, {}, UNEVEN, 12, "large", id="rebalanced long ago"),
+        pytest.param(1, {"last_run": None}, UNEVEN, None, "small", id="it never ran"),
+        pytest.param(2, {"last_run": None}, UNEVEN, None, "large", id="level 2: all the same"),
+        pytest.param(1, {}, EVEN, None, "small", id="within the fair portion"),
+        pytest.param(2, {}, EVEN, None, "large", id="level 2: its busy host gives one"),
+        pytest.param(2, {}, UNEVEN, 11.9, "small", id="level 2: rebalanced of late"),
+    ],
+)
+def test_one_job_is_evened_out_unasked(
+    level: int, large: dict[str, Any], counts: dict[str, int], rested: float | None, expected: str
+) -> None:
+    every = [job("large", last_run=LONG_AGO), job("small", last_run=LONG_AGO)]
+    of = [*tasks(counts, "large", 2 * GB), *tasks(UNEVEN, "small")]
+    done = {} if rested is None else {"large": NOW - timedelta(hours=rested)}
+    seen = snapshot(
+        [host("c", active=0.9), host("d", active=0.1)],
+        of,
+        [replace(every[0], **large), every[1]],
+        Recent(jobs=done),
+    )
+
+    advice = plan(seen, replace(RULES, level=level))
+
+    assert {expected} == {move.job for move in advice.moves}
 
 
 def _seen(state: HostState, task: Task) -> Snapshot:

@@ -52,7 +52,9 @@ def test_a_heavy_disk_gives_to_the_emptiest_hosts() -> None:
         (replace(TASK, state=TaskState.RUNNING), "it is running"),
         (replace(TASK, state=TaskState.UNKNOWN), "it is in a state that nobody knows"),
         (replace(TASK, replicas=("low",)), "low has a copy of it"),
-        (replace(TASK, size_bytes=GB // 100), "it has less than 0.05 GB"),
+        (replace(TASK, size_bytes=GB // 20 - 1), "it has less than 0.05 GB"),
+        (replace(TASK, size_bytes=GB // 20), ""),
+        (replace(TASK, size_bytes=300 * GB), ""),
         (replace(TASK, size_bytes=301 * GB), "the round moves no more bytes"),
     ],
 )
@@ -74,6 +76,7 @@ def test_a_target_with_its_share_of_the_job_gets_no_more() -> None:
         ({"is_read_only": True}, "low is read-only"),
         ({"state": HostState.DISK_FULL}, "low has a full disk"),
         ({"max_bytes": 215 * GB, "used_bytes": 0}, ""),
+        ({"max_bytes": 400 * GB // 3 + 1, "used_bytes": 0}, ""),
         (
             {"max_bytes": 120 * GB, "used_bytes": 0},
             "100 GB are more than 75% of what is free at low",

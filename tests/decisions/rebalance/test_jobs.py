@@ -153,6 +153,15 @@ def test_a_host_at_the_maximum_that_is_heavily_loaded_gives_one() -> None:
     assert [("live", 1, "a", "b")] == found
 
 
+def test_so_does_one_whose_slots_are_heavily_used() -> None:
+    """Its disk is like the others'."""
+    places = [host("a", active=0.9), host("b", active=0.3), host("c", active=0.3)]
+
+    found = steps(plan_job(snapshot(places, tasks({"a": 2, "b": 1, "c": 2})), "one", RULES))
+
+    assert [("live", 1, "a", "b")] == found
+
+
 def test_where_all_disks_are_alike_a_spread_makes_its_target_the_fullest() -> None:
     """By no more than `extreme_ratio`: with a mean of 50 % up to 55 % are used."""
     places = [host("a", 0.5), host("b", 0.5)]
@@ -174,11 +183,27 @@ def test_nothing_goes_to_a_host_that_is_heavily_loaded() -> None:
     assert "the disk of b is far fuller than the mean" == reasons(advice)[1, "b"]
 
 
-def test_a_host_takes_and_gives_four_copies_of_a_job_in_a_round() -> None:
-    counts = {"a": 12}
-    seen = snapshot([host(name) for name in "ab"], tasks(counts))
+@pytest.mark.parametrize(
+    "counts",
+    [
+        pytest.param({"a": 24, "b": 0, "c": 0, "d": 0}, id="of one that could give ten"),
+        pytest.param({"a": 12, "b": 12, "c": 0}, id="to one that could take eight"),
+    ],
+)
+def test_a_host_takes_and_gives_four_copies_of_a_job_in_a_round(counts: dict[str, int]) -> None:
+    seen = snapshot([host(name) for name in counts], tasks(counts))
 
     assert 4 == len(plan_job(seen, "one", RULES).moves)
+
+
+def test_no_task_goes_twice_though_each_of_its_copies_is_where_too_many_are() -> None:
+    doubled = tasks({"a": 8}, replicas=("b",))
+    seen = snapshot([host(name) for name in "abcd"], doubled, [job(replicas=1)])
+
+    moves = plan_job(seen, "one", RULES).moves
+
+    assert {"a", "b"} == {move.source for move in moves}
+    assert len(moves) == len({move.number for move in moves})
 
 
 def test_who_asks_for_a_job_moves_it_though_its_owner_lets_no_round_do_so() -> None:

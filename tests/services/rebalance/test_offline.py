@@ -3,12 +3,22 @@
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.snapshot import (
+    Host,
+    HostState,
+    Job,
+    Recent,
+    Snapshot,
+    Task,
+    TaskState,
+)
 from gridbridge.services.rebalance import offline
 from gridbridge.services.rebalance.deciding import What
 
@@ -49,6 +59,66 @@ def test_a_file_leads_to_moves(tmp_path: Path, what: str, name: str) -> None:
     (move,) = offline.plan(told(tmp_path, hosts=hosts), What(what), name).advice.moves
 
     assert ("align", 1, "alpha") == (move.job, move.number, move.source)
+
+
+def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
+    noon = datetime(2026, 11, 25, 12, tzinfo=UTC)
+    one, two, three = (f"2026-11-25T{hour}:00:00Z" for hour in ("11", "10", "09"))
+    host = {"name": "a", "kind": "tape", "up": False, "read_only": True, "state": "drain"}
+    host |= {"used_bytes": 1, "max_bytes": 2, "slots": 3, "mean_active": 0.4, "zone": "x"}
+    job = {"name": "j", "autobalance": False, "replicas": 5, "last_run": one, "max_per_host": 6}
+    task = {"job": "j", "number": 7, "bytes": 8, "state": "running", "live": "a"}
+    recent = {"hosts": {"a": one}, "replicated": {"a": two}, "jobs": {"j": three}}
+    path = told(
+        tmp_path,
+        hosts=[host],
+        jobs=[job],
+        tasks=[task | {"replicas": ["b"], "slots": 9}],
+        recent=recent,
+    )
+
+    assert offline.plan(path).snapshot == Snapshot(
+        now=noon,
+        hosts=(
+            Host(
+                name="a",
+                kind="tape",
+                is_up=False,
+                is_read_only=True,
+                state=HostState.DRAIN,
+                used_bytes=1,
+                max_bytes=2,
+                slots=3,
+                mean_active=0.4,
+                zone="x",
+            ),
+        ),
+        jobs=(
+            Job(
+                name="j",
+                is_autobalanced=False,
+                replicas=5,
+                last_run=noon - timedelta(hours=1),
+                max_per_host=6,
+            ),
+        ),
+        tasks=(
+            Task(
+                job="j",
+                number=7,
+                size_bytes=8,
+                state=TaskState.RUNNING,
+                live="a",
+                replicas=("b",),
+                slots=9,
+            ),
+        ),
+        recent=Recent(
+            hosts={"a": noon - timedelta(hours=1)},
+            replicated={"a": noon - timedelta(hours=2)},
+            jobs={"j": noon - timedelta(hours=3)},
+        ),
+    )
 
 
 def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
