@@ -51,9 +51,12 @@ def test_the_time_in_hold_is_no_wait() -> None:
     assert add(replace(seen, eligible_since={7: ago(16)})) == 1
 
 
-def test_no_node_is_added_for_what_fits_in_the_free_slots() -> None:
-    assert add(cluster(ONE, {MASTER: (4,)}, [waiting(60, tasks=4)])) == 0
-    assert add(cluster(ONE, {MASTER: (4,)}, [waiting(60, tasks=5)])) == 1
+@pytest.mark.parametrize("is_faithful", [False, True])
+def test_no_node_is_added_for_what_fits_in_the_free_slots(is_faithful: bool) -> None:
+    fits, exceeds = (cluster(ONE, {MASTER: (4,)}, [waiting(60, tasks=n)]) for n in (4, 5))
+
+    assert decide(fits, RULES, is_faithful=is_faithful).add == 0
+    assert decide(exceeds, RULES, is_faithful=is_faithful).add == 1
 
 
 def test_the_tasks_of_an_array_are_counted_with_the_slots_of_each() -> None:
@@ -190,6 +193,7 @@ def test_a_cluster_without_slots_gets_its_first_node_at_once() -> None:
     coming = replace(nothing, nodes=(node("n1", 0, "booting"),))
 
     assert (add(nothing), add(coming)) == (1, 0)
+    assert add(nothing, add_nodes_per_iteration=9) == 1
 
 
 @pytest.mark.parametrize(

@@ -89,29 +89,29 @@ LONG_AGO = NOW - timedelta(hours=30)  # so that no host is evened out by it
 
 
 @pytest.mark.parametrize(
-    ("level", "large", "counts", "rested", "expected"),
+    ("level", "wide", "counts", "rested", "expected"),
     [
-        pytest.param(1, {}, UNEVEN, None, "large", id="largest tasks first"),
+        pytest.param(1, {}, UNEVEN, None, "wide", id="largest tasks first"),
         pytest.param(1, {"is_autobalanced": False}, UNEVEN, None, "small", id="it is to stay"),
         pytest.param(1, {}, UNEVEN, 11.9, "small", id="rebalanced of late"),
-        pytest.param(1, {}, UNEVEN, 12, "large", id="rebalanced long ago"),
+        pytest.param(1, {}, UNEVEN, 12, "wide", id="rebalanced long ago"),
         pytest.param(1, {"last_run": None}, UNEVEN, None, "small", id="it never ran"),
-        pytest.param(2, {"last_run": None}, UNEVEN, None, "large", id="level 2: all the same"),
+        pytest.param(2, {"last_run": None}, UNEVEN, None, "wide", id="level 2: all the same"),
         pytest.param(1, {}, EVEN, None, "small", id="within the fair portion"),
-        pytest.param(2, {}, EVEN, None, "large", id="level 2: its busy host gives one"),
+        pytest.param(2, {}, EVEN, None, "wide", id="level 2: its busy host gives one"),
         pytest.param(2, {}, UNEVEN, 11.9, "small", id="level 2: rebalanced of late"),
     ],
 )
 def test_one_job_is_evened_out_unasked(
-    level: int, large: dict[str, Any], counts: dict[str, int], rested: float | None, expected: str
+    level: int, wide: dict[str, Any], counts: dict[str, int], rested: float | None, expected: str
 ) -> None:
-    every = [job("large", last_run=LONG_AGO), job("small", last_run=LONG_AGO)]
-    of = [*tasks(counts, "large", 2 * GB), *tasks(UNEVEN, "small")]
-    done = {} if rested is None else {"large": NOW - timedelta(hours=rested)}
+    every = [job("wide", last_run=LONG_AGO), job("small", last_run=LONG_AGO)]
+    of = [*tasks(counts, "wide", 2 * GB), *tasks(UNEVEN, "small")]
+    done = {} if rested is None else {"wide": NOW - timedelta(hours=rested)}
     seen = snapshot(
         [host("c", active=0.9), host("d", active=0.1)],
         of,
-        [replace(every[0], **large), every[1]],
+        [replace(every[0], **wide), every[1]],
         Recent(jobs=done),
     )
 
