@@ -124,6 +124,20 @@ def test_hosts_that_take_no_work_are_no_capacity(state: str) -> None:
     assert (add(seen), decide(seen, RULES, is_faithful=True).add) == (1, 0)
 
 
+def test_more_than_three_silent_hosts_stop_it() -> None:
+    """Its own code takes their slots for free ones, and adds nothing for that."""
+    silent = [instance(f"n{number}", state="au") for number in range(1, 5)]
+    few, many = (
+        situation(instance(MASTER, (4,)), *silent[:number], wait=[waiting(60)]) for number in (3, 4)
+    )
+    idle = replace(many, nodes=(node("n1"),), cell=replace(many.cell, waiting=()))
+
+    assert add(few) == 1
+    assert (decide(many, RULES).verdict, add(many)) == (Verdict.UNREADY, 0)
+    assert (decide(idle, RULES).verdict, removed(idle)) == (Verdict.UNREADY, ())
+    assert decide(many, RULES, is_faithful=True).verdict is Verdict.FITS
+
+
 def test_jobs_of_other_queues_take_no_slots_of_ours() -> None:
     seen = situation(
         instance(MASTER),
