@@ -100,9 +100,6 @@ def _of_copy(board: Board, task: Task, source: str, target: Host) -> Iterator[st
         yield _barred(job, name)
     if now.live == source and source and not board.has_room(target, now.slots):
         yield f"{name} has room for no more tasks"
-    kinds = {board.hosts[host].kind for host in now.hosts if host in board.hosts}
-    if kinds and target.kind not in kinds:
-        yield f"{name} is of another kind"
     if task.size_bytes > board.rules.disk_share * board.offered(target):
         part = f"{board.rules.disk_share:.0%} of what is free"
         yield f"{gigabytes(task.size_bytes)} are more than {part} at {name}"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.rebalance.auto import plan
 from gridbridge.decisions.rebalance.board import Board, moved
+from gridbridge.decisions.rebalance.failing import plan_fail
 from gridbridge.decisions.rebalance.hosts import plan_host
 from gridbridge.decisions.rebalance.jobs import plan_job
 from gridbridge.model.rebalance.moves import Advice, MoveKind
@@ -137,6 +138,17 @@ def test_limits_hold_and_only_what_waits_moves(seen: Snapshot) -> None:
             assert repaired or before.state == TaskState.WAITING
             assert names[move.target].is_live
             assert not names[move.target].is_read_only
+
+
+@given(snapshots)
+def test_a_copy_goes_only_to_a_host_of_its_kind(seen: Snapshot) -> None:
+    """That of a host that has one; what only unknown hosts have goes nowhere."""
+    kinds = {host.name: host.kind for host in seen.hosts}
+    held = {task.key: {kinds[name] for name in task.hosts if name in kinds} for task in seen.tasks}
+    failing = [plan_fail(seen, host.name, RULES) for host in seen.hosts]
+    for advice in (*plans(seen), *failing):
+        for move in (one for one in advice.moves if one.kind != MoveKind.DELETE):
+            assert kinds[move.target] in held[move.job, move.number]
 
 
 @given(snapshots)
