@@ -78,6 +78,39 @@ def test_what_takes_only_what_others_leave_adds_nothing_and_is_told() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("seen", "right", "its_own"),
+    [
+        pytest.param(cluster(ONE, FULL, [waiting(DAY_MIN + 1, tasks=4)]), 1, 0, id="a day's wait"),
+        pytest.param(
+            cluster(ONE, FULL, [waiting(60, tasks=4)], DAY_MIN + 1), 1, 0, id="a day's pause"
+        ),
+        pytest.param(
+            cluster(ONE, FULL, [waiting(1, jobs=(9,), tasks=4), waiting(60, tasks=4)]),
+            1,
+            0,
+            id="the first of the list is young",
+        ),
+        pytest.param(
+            situation(
+                instance(MASTER, (4,)),
+                instance("n1"),
+                instance("n1", (4,), queue="other.q"),
+                wait=[waiting(60, tasks=4)],
+                nodes=ONE.values(),
+            ),
+            0,
+            1,
+            id="another queue's jobs",
+        ),
+    ],
+)
+def test_its_own_numbers_are_as_wrong_as_its_code(
+    seen: Situation, right: int, its_own: int
+) -> None:
+    assert (right, its_own) == (add(seen), decide(seen, RULES, is_faithful=True).add)
+
+
 def test_a_part_of_a_node_is_a_whole_one() -> None:
     """StarCluster's division leaves a rest out."""
     seen = cluster(ONE, FULL, [waiting(60, tasks=9)])
