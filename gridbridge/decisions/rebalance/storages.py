@@ -59,7 +59,7 @@ def snapshot(seen: Stored, rules: Rebalance) -> Snapshot:
     )
     return Snapshot(
         now=seen.now,
-        hosts=tuple(_host(areas[name], seen, rules) for name in sorted(areas)),
+        hosts=tuple(_host(areas[name], seen) for name in sorted(areas)),
         jobs=tuple(
             _job(one, task, known, resting.get(one.name, NOWHERE))
             for one, task in zip(kept, tasks, strict=True)
@@ -137,15 +137,13 @@ def _why_none(board: Board, moving: int) -> str:
     return f"{carried} carried already: nothing else is begun" if moving else ""
 
 
-def _host(area: Measured, seen: Stored, rules: Rebalance) -> Host:
-    is_full = not area.fault and area.free_bytes <= rules.full_free_bytes
-    state = HostState.DISK_FULL if is_full else HostState.ALIVE
+def _host(area: Measured, seen: Stored) -> Host:
     return Host(
         name=area.storage,
         kind=KIND,
         is_up=not area.fault,
         is_read_only=area.is_read_only,
-        state=HostState.DRAIN if _is_drained(area, seen) else state,
+        state=HostState.DRAIN if _is_drained(area, seen) else HostState.ALIVE,
         used_bytes=max(0, area.size_bytes - area.free_bytes),
         max_bytes=area.size_bytes,
         zone=area.cluster,

@@ -70,11 +70,12 @@ def test_a_missing_replica_goes_to_another_cluster() -> None:
     assert acts(stored(dataset("x", "a", wished=2), areas=areas)) == [("x", "b", "")]
 
 
-def test_an_area_that_tells_no_size_gets_none() -> None:
-    """As some network filesystems: it has nothing free as far as anybody knows."""
+def test_an_area_that_tells_no_size_gets_none_and_keeps_what_it_has() -> None:
+    """As some network filesystems: nobody knows whether it is full."""
     areas = (area("a"), area("b", 0, size_bytes=0), area("c", 200))
 
     assert acts(stored(dataset("x", "a", wished=3), areas=areas)) == [("x", "c", "")]
+    assert acts(stored(dataset("x", "b"), areas=areas)) == []
 
 
 def test_a_spoilt_replica_is_mended_where_it_is() -> None:
