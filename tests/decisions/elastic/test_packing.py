@@ -233,6 +233,18 @@ def test_limits_and_budgets_hold(
     assert (expected, verdict) == (found.add, found.verdict)
 
 
+@pytest.mark.parametrize("state", ["ready", "booting"])
+def test_what_nodes_cost_already_is_of_the_hours_budget(state: str) -> None:
+    """Two that are up, or on their way, take four of five or six."""
+    pools = {"p": Pool(slots=4, price=2)}
+    nodes = [node(name, 1, state, pool="p") for name in ("n1", "n2")]
+    up = full(MASTER, "n1", "n2") if state == "ready" else full(MASTER)
+    seen = cell(*up, nodes=nodes, wait=[waiting(1, tasks=99)])
+    none, one = (plan(seen, pools, 99, budget_hour=hour) for hour in (5, 6))
+
+    assert (none.add, none.verdict, one.add) == (0, Verdict.OVER_BUDGET, 1)
+
+
 def test_what_forbids_a_node_of_any_pool_is_told_before_what_one_pool_lacks() -> None:
     """The first pool has no capacity; the other one has, but there may be no more nodes."""
     pools = {"p": Pool(slots=4, priority=1), "q": Pool(slots=4)}

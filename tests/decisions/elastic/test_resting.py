@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.elastic.squeeze.deeds import deeds, sentence
-from gridbridge.decisions.elastic.squeeze.reserve import Reserve
+from gridbridge.decisions.elastic.squeeze.reserve import Reserve, Working
 from gridbridge.decisions.elastic.squeeze.resting import (
     rest,
     standby,
@@ -79,6 +79,22 @@ def test_idle_hosts_rest_while_the_target_reserve_remains(
     found = rest(seen, plan(seen), RULES, Squeeze())
 
     assert (found.off, found.on) == (off, ())
+
+
+def test_hosts_with_the_fewest_tasks_rest_first_and_then_the_highest_index() -> None:
+    """Though each has as many free slots."""
+    seen = cell((2,), (1, 1), (1, 1))
+
+    found = rest(seen, plan(seen), RULES, Squeeze(restriction=Restriction.ALL))
+
+    assert found.off == ("n2", "n0")
+
+
+def test_a_reserve_is_rounded_down() -> None:
+    hosts = [Working(name="", free=free, amounts=(), tasks=()) for free in (1, 1, 2)]
+    reserve = Reserve(Squeeze(), hosts)
+
+    assert (reserve.is_enough(1.5), reserve.is_enough(1.7)) == (True, False)
 
 
 @pytest.mark.parametrize(
