@@ -90,6 +90,16 @@ def test_hosts_with_the_fewest_tasks_rest_first_and_then_the_highest_index() -> 
     assert found.off == ("n2", "n0")
 
 
+def test_the_master_never_rests() -> None:
+    """Whatever the policy gives back, and though it is the last of the list."""
+    hosts = ("n1", MASTER)
+    seen = situation(*map(instance, hosts), nodes=map(node, hosts))
+
+    found = rest(seen, plan(seen), RULES, Squeeze(restriction=Restriction.ALL))
+
+    assert found.off == ("n1",)
+
+
 def test_a_reserve_is_rounded_down() -> None:
     hosts = [Working(name="", free=free, amounts=(), tasks=()) for free in (1, 1, 2)]
     reserve = Reserve(Squeeze(), hosts)
@@ -268,6 +278,17 @@ def test_nothing_is_done_where_the_policy_does_nothing(verdict: Verdict) -> None
     found = rest(seen, plan(seen, verdict=verdict), RULES, Squeeze())
 
     assert (found.cause, deeds(found)) == (RestCause.BARRED, ())
+
+
+@pytest.mark.parametrize("verdict", [Verdict.WAITS, Verdict.NOT_YET, Verdict.NOT_STABLE])
+def test_no_host_rests_while_the_policy_would_remove_none(verdict: Verdict) -> None:
+    """As while tasks wait, or soon after a change; the reserve would allow it."""
+    seen = cell((1,), (), ())
+    squeeze = Squeeze(restriction=Restriction.ALL)
+
+    found = rest(seen, plan(seen, verdict=verdict), RULES, squeeze)
+
+    assert (found.cause, found.off) == (RestCause.BETWEEN, ())
 
 
 def test_only_an_untagged_host_gets_the_mark_and_only_that_mark_goes() -> None:
