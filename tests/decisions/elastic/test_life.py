@@ -220,6 +220,24 @@ def test_a_node_that_comes_back_joins_at_its_address_of_now(before: Owned) -> No
     assert (Act.JOIN, "10.0.0.7") == (told.act, told.node.address)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "key", "expected"),
+    [
+        (60, "ssh-ed25519 AAAA", "join joining"),
+        (60, "", "booting"),
+        (700, "", "destroy failed: it did not boot in time"),
+    ],
+)
+def test_what_is_prepared_by_ssh_joins_once_its_list_tells_its_key(
+    seconds: float, key: str, expected: str
+) -> None:
+    seen = world(node(S.BOOTING, seconds), (machine(host_key=key),))
+
+    (due,) = life.due(seen, replace(PATIENCE, needs_key=True))
+
+    assert said(due) == expected
+
+
 @pytest.mark.parametrize("state", [S.BOOTING, S.JOINING, S.READY, S.DRAINING, S.STANDBY, S.FAILED])
 def test_one_list_that_leaves_a_node_out_is_not_believed(state: NodeState) -> None:
     """However long it has been what it is, and though its daemon is silent just then."""
