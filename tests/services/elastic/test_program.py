@@ -17,6 +17,7 @@ from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Owned
 from gridbridge.model.elastic.seeing import ShownPool
+from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.services.cycle import once
 from gridbridge.services.elastic import looking, program
 from gridbridge.services.elastic.memory import Memory
@@ -106,6 +107,20 @@ def test_where_none_can_be_made_the_round_ends_as_one_that_saw_nothing(
 
     with pytest.raises(NotSeen, match="no provider gave a whole list"):
         blind.gather()
+
+
+def test_root_looks_as_the_balancers_account_whose_files_providers_need(
+    wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    become = Mock()
+    monkeypatch.setattr(program, "become", become)
+    monkeypatch.setattr(program.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(program, "Daemon", Mock(side_effect=NotSeen("enough")))
+
+    with pytest.raises(NotSeen):
+        program.run_once(wanted)
+
+    become.assert_called_once_with(BALANCE_ACCOUNT)
 
 
 RACK = """
