@@ -2,6 +2,7 @@
 
 import os
 import pwd
+from contextlib import suppress
 
 from gridbridge.errors import StateError
 
@@ -23,3 +24,10 @@ def become(name: str, remedy: str = "") -> None:
     os.setgroups(os.getgrouplist(name, account.pw_gid))
     os.setgid(account.pw_gid)
     os.setuid(account.pw_uid)
+
+
+def leave_root(name: str) -> None:
+    """Have root be this account from now on, where there is one; everybody else goes on as is."""
+    if os.geteuid() == 0:
+        with suppress(StateError):
+            become(name)

@@ -11,7 +11,7 @@ from gridbridge.cli import output, program
 from gridbridge.cli.balancing.planning import both, rules, told_plain
 from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN, Finite
 from gridbridge.cli.seeing.plot import drawn
-from gridbridge.errors import ConfigError, NotSeen
+from gridbridge.errors import ConfigError, GridbridgeError, NotSeen
 from gridbridge.model.elastic.told import Told
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 
@@ -60,8 +60,8 @@ def balance(cluster: str, path: str, is_json: bool, **given: Any) -> None:
     """Add nodes to a cluster whose queue is long, and remove those that are idle.
 
     One round, as cron runs it: it says in one sentence what is done, and why. Nothing is done but
-    with --apply, or `apply = true` in [balance] of gridbridge.toml; root becomes gridbridge-admin
-    then. Options come before [balance]. CLUSTER has to be the site's own.
+    with --apply, or `apply = true` in [balance] of gridbridge.toml. Root becomes gridbridge-admin,
+    if there is that account. Options come before [balance]. CLUSTER has to be the site's own.
     Exit status: 0 also when nothing was to be done; 2 usage, or a wrong set-up; 3 another one
     runs; 75 the cell gave no whole answer.
 
@@ -148,8 +148,11 @@ def _wanted(cluster: str, own: Own, given: dict[str, Any], policy: "Policy") -> 
 
 
 def _draw(stats: str, folder: str) -> None:
-    """Draw the rows, and print nothing."""
-    drawn(stats, folder)
+    """Draw the rows; pictures that can't be drawn are told, and end no round."""
+    try:
+        drawn(stats, folder)
+    except GridbridgeError as error:
+        output.complain(f"gridbridge-balance: {error}")
 
 
 def _nothing() -> None:

@@ -36,6 +36,8 @@ def plot(stats: str, folder: str) -> None:
     Example:
       gridbridge balance plot --stats sge-stats.csv --output-dir pictures
     """
+    if folder == BALANCE_PLOTS:
+        statistics.own()
     for path in drawn(stats, folder):
         output.line(path)
 

@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from math import ceil
@@ -17,7 +17,7 @@ from gridbridge.apply.elastic.membership import membership_of
 from gridbridge.decisions.elastic import mastership
 from gridbridge.decisions.elastic.demand.hours import hourly
 from gridbridge.decisions.elastic.shown import Done, counted
-from gridbridge.errors import ConfigError, NotSeen, StateError
+from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.elastic.clocks import Clocks
 from gridbridge.model.elastic.machines import MASTER_TAG
 from gridbridge.model.elastic.owned import Cause, Due
@@ -41,8 +41,8 @@ from gridbridge.services.elastic.balanced import BalancedSite, RoundPlan, Seen
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.services.elastic.seeing import Seeing
 from gridbridge.services.journal import Entry
-from gridbridge.shell import host, trust
-from gridbridge.shell.account import become
+from gridbridge.shell import host
+from gridbridge.shell.account import become, leave_root
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.life_sign import BEGIN_S, LifeSign
 from gridbridge.state.database import Database
@@ -116,9 +116,8 @@ def run_once(wanted: Wanted) -> RoundPlan:
     clock = Clock()
     if wanted.is_acting:
         begin(wanted)
-    elif os.geteuid() == trust.ROOT:
-        with suppress(StateError):  # before it is set up there is no such account
-            become(BALANCE_ACCOUNT)
+    else:
+        leave_root(BALANCE_ACCOUNT)
     with Daemon(wanted, clock).open_cycle() as balancer:
         return cycle.once(balancer, _log.debug, is_dry=not wanted.is_acting)
 

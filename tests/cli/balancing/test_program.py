@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner, Result
@@ -235,3 +236,21 @@ def test_a_second_one_that_acts_ends_with_3(
         done = run(tmp_path, "--apply", balance_keys=PROVIDED)
 
     assert (3, "gridbridge-balance: another one runs\n") == (done.exit_code, done.stderr)
+
+
+def test_pictures_that_can_not_be_drawn_end_no_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def acted(wanted: Wanted) -> RoundPlan:
+        wanted.after()
+        told = Told(add=0, pool=None, remove=(), sentence="nothing is done", refused=())
+        return RoundPlan(plan=Mock(), dues=(), told=told)
+
+    monkeypatch.setattr(service, "run_once", acted)
+    (tmp_path / "stats").write_text("2026-03-01T12:00:00+00:00,3,4,24,6,2700,45,3.18\n")
+    (tmp_path / "taken").touch()
+    words = ("--plot-output-dir", str(tmp_path / "taken"), "-D", str(tmp_path / "stats"))
+    done = run(tmp_path, *words)
+
+    assert (0, "nothing is done\n") == (done.exit_code, done.stdout)
+    assert f"{tmp_path}/taken" in done.stderr

@@ -10,6 +10,8 @@ from matplotlib import image
 from gridbridge.cli.main import gridbridge
 from gridbridge.cli.plots.balance import time
 from gridbridge.errors import GridbridgeError, OutputError, ParseError, StateError
+from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_PLOTS
+from gridbridge.services.tools.measured import statistics
 
 NAMES = ("queued", "running", "num_hosts", "avg_duration", "avg_wait", "avg_load")
 BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -99,3 +101,16 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
 )
 def test_a_time_is_told_in_its_two_largest_units(seconds: int, text: str) -> None:
     assert time(seconds) == text
+
+
+def test_root_draws_into_the_balancers_folder_as_its_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it draws itself after each round lies there as well."""
+    became = list[str]()
+    monkeypatch.setattr(statistics, "leave_root", became.append)
+    monkeypatch.setattr("gridbridge.cli.seeing.plot.drawn", lambda *_: ())
+    plot(tmp_path / "stats.csv", tmp_path)
+    plot(tmp_path / "stats.csv", Path(BALANCE_PLOTS))
+
+    assert became == [BALANCE_ACCOUNT]

@@ -112,15 +112,14 @@ def test_where_none_can_be_made_the_round_ends_as_one_that_saw_nothing(
 def test_root_looks_as_the_balancers_account_whose_files_providers_need(
     wanted: Wanted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    become = Mock()
-    monkeypatch.setattr(program, "become", become)
-    monkeypatch.setattr(program.os, "geteuid", lambda: 0)
+    leave_root = Mock()
+    monkeypatch.setattr(program, "leave_root", leave_root)
     monkeypatch.setattr(program, "Daemon", Mock(side_effect=NotSeen("enough")))
 
     with pytest.raises(NotSeen):
         program.run_once(wanted)
 
-    become.assert_called_once_with(BALANCE_ACCOUNT)
+    leave_root.assert_called_once_with(BALANCE_ACCOUNT)
 
 
 RACK = """

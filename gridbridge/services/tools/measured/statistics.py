@@ -1,6 +1,8 @@
 """What a balancer wrote down about its cluster."""
 
 from gridbridge.model.elastic.seeing import Statistics
+from gridbridge.model.places import BALANCE_ACCOUNT
+from gridbridge.shell.account import leave_root
 from gridbridge.state.elastic import rows as stored
 
 
@@ -10,3 +12,8 @@ def rows(path: str) -> tuple[tuple[Statistics, ...], tuple[int, ...]]:
     Raises StateError for a file that can't be read, ParseError for one without a row.
     """
     return stored.read(path)
+
+
+def own() -> None:
+    """Have root go on as the balancer's account, which writes into its folder afterwards."""
+    leave_root(BALANCE_ACCOUNT)
