@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import click
+from click.core import ParameterSource
 
 from gridbridge.cli import output
 from gridbridge.cli.options import JSON, Finite
@@ -15,6 +16,8 @@ from gridbridge.services.elastic.simulation.synthetic import Asked
 
 DAY = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 TOLD_LINES = 5
+OF_MADE_UP = {"days": "--days", "tasks_a_day": "--tasks-a-day", "load": "--load"}
+OF_FILE = {"begin": "--from", "end": "--to"}
 HEAD = (
     *("policy", "wait", "P50", "P95", "beyond boot", "late"),
     *("node-hours", "cost", "kWh", "nodes", "used"),
@@ -104,8 +107,8 @@ HEAD = (
     help="Policy demand adds nothing for what is done in this and a boot.",
 )
 @click.option("--spread", "is_spread", is_flag=True, help="Tasks go to the emptiest node.")
-@click.option("--from", "begin", type=DAY, help="Only what was submitted since (UTC).")
-@click.option("--to", "end", type=DAY, help="Only what was submitted before (UTC).")
+@click.option("--from", "begin", type=DAY, help="Of FILE only what was submitted since (UTC).")
+@click.option("--to", "end", type=DAY, help="Of FILE only what was submitted before (UTC).")
 @click.option(
     "--days",
     type=Finite(0.01, 3660),
@@ -171,6 +174,7 @@ def simulate(
         raise click.UsageError("one of --accounting FILE and --synthetic SEED says what to replay")
     if min_nodes > max_nodes:
         raise click.UsageError(f"--min-nodes {min_nodes} is more than --max-nodes {max_nodes}")
+    _require_fit(click.get_current_context(), is_file=bool(path))
     terms = Terms(
         max_nodes=max_nodes,
         min_nodes=min_nodes,
@@ -208,6 +212,19 @@ def simulate(
         from gridbridge.cli.plots import replay  # half a second
 
         output.complain(f"gridbridge: {replay.draw(found, plot)} is written")
+
+
+def _require_fit(context: click.Context, *, is_file: bool) -> None:
+    """Refuse an option that is about the other kind of workload: it would change nothing."""
+    others = OF_MADE_UP if is_file else OF_FILE
+    right = (
+        "--synthetic; --from and --to say which tasks of a file"
+        if is_file
+        else "--accounting; --days says how long a made-up workload is"
+    )
+    for name, option in others.items():
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} needs {right}")
 
 
 def _seconds(at: datetime | None) -> float | None:

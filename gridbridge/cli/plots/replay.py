@@ -7,6 +7,7 @@ import matplotlib as mpl
 from matplotlib import dates
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from gridbridge.cli.plots import written
 from gridbridge.model.elastic.replayed import Outcome, ReplayRules
@@ -48,6 +49,8 @@ def _over_time(nodes: Axes, waiting: Axes, one: Compared) -> None:
         locator = dates.AutoDateLocator()  # type: ignore[no-untyped-call]  # dates has no types
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]  # the same
+        axes.set_xlabel("UTC", fontsize=8)
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _line(axes: Axes, one: Outcome, at: list[float], values: list[int]) -> None:
@@ -74,7 +77,7 @@ def _swept(axes: Axes, one: Compared) -> None:
         axes.annotate(str(number), place, xytext=(4, 4), textcoords="offset points", fontsize=9)
     _frame(
         axes,
-        f"{one.name}: mean wait and cost of each setting; the line is the frontier",
+        f"{one.name}: mean wait and cost of each setting; the line joins those that no other beats",
         "mean wait, s",
     )
     axes.set_xlabel("cost")
