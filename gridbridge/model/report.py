@@ -63,7 +63,7 @@ class Report:
     queues: tuple[QueueReport, ...] = ()
     transfers: tuple[TransferReport, ...] = ()
     drained: tuple[str, ...] = ()  # clusters that no queue leads to, and why
-    late: tuple[str, ...] = ()  # rounds of other programs that don't end
+    late: tuple[str, ...] = ()  # rounds of other programs that don't end, or rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

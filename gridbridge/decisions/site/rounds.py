@@ -11,6 +11,8 @@ HINT = (
     " that hangs, and what one that is killed had begun goes on in the next"
 )
 
+AGAIN = "gridbridge rebalance quiesce --off"
+
 
 def findings(seen: Mapping[Round, ShownRound], at: datetime) -> Iterator[Finding]:
     """Judge the last round of each kind, where one ever began."""
@@ -23,6 +25,22 @@ def findings(seen: Mapping[Round, ShownRound], at: datetime) -> Iterator[Finding
             right=f"one that ends within {_age(LONGEST[kind])}" if hangs else "",
             hint=HINT if hangs else "",
         )
+
+
+def resting(since: datetime, at: datetime) -> Finding:
+    """Tell that somebody wants nothing to be moved, and what ends that."""
+    return Finding(
+        item="rebalancing: quiesce",
+        state=State.NOTE,
+        found=f"nothing is moved since {_age(at - since)} ago",
+        right="moved again",
+        hint=f"when it may: {AGAIN}",
+    )
+
+
+def rests(since: datetime, at: datetime) -> str:
+    """Say the same in a line."""
+    return f"rebalancing: nothing is moved since {_age(at - since)} ago, until `{AGAIN}`"
 
 
 def is_late(kind: Round, last: ShownRound, at: datetime) -> bool:

@@ -36,3 +36,10 @@ class ShownRound:
     def is_open(self) -> bool:
         """Whether none has ended since that one began."""
         return self.ended_at is None or self.ended_at < self.began_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownQuiet:
+    """Whether somebody wants nothing to be moved, and since when; None: it may be."""
+
+    since: datetime | None

@@ -59,9 +59,11 @@ def plan(asked: Asked, path: str) -> Planned:
 
 def quiesce(path: str, *, is_quiesced: bool) -> None:
     """Let nothing be moved from now on, or again."""
-    one = Rebalancer(policy_at(path), Clock(), Asked())
+    clock = Clock()
+    one = Rebalancer(policy_at(path), clock, Asked())
     with closing(one.database):
         one.quiesce(is_quiesced=is_quiesced)
+    rounds.quiesce(clock.now() if is_quiesced else None)
 
 
 def _let_go(going: ExitStack, alone: ExitStack) -> bool:

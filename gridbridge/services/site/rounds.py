@@ -13,13 +13,23 @@ from gridbridge.state.rebalance import rounds
 
 
 def findings(at: datetime, folder: str = PUBLISHED) -> Iterator[Finding]:
-    """Judge whether rounds end, where some ever began."""
-    return decisions.findings(_seen(folder), at)
+    """Judge whether rounds end, where some ever began, and whether they may move anything."""
+    yield from decisions.findings(_seen(folder), at)
+    if since := _quiesced(folder):
+        yield decisions.resting(since, at)
 
 
 def late(at: datetime, folder: str = PUBLISHED) -> tuple[str, ...]:
-    """Say which did not end for long."""
-    return decisions.late(_seen(folder), at)
+    """Say which did not end for long, and whether somebody wants nothing to be moved."""
+    since = _quiesced(folder)
+    rest = (decisions.rests(since, at),) if since else ()
+    return (*decisions.late(_seen(folder), at), *rest)
+
+
+def _quiesced(folder: str) -> datetime | None:
+    with suppress(OSError, GridbridgeError):
+        return rounds.quiesced(folder)
+    return None
 
 
 def _seen(folder: str) -> dict[Round, ShownRound]:

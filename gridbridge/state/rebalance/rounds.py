@@ -1,11 +1,13 @@
-"""The files in which everybody can see when rounds of rebalancing began and ended."""
+"""The files in which everybody sees when rounds of rebalancing began and ended, or rest."""
 
 from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.model.places import PUBLISHED
-from gridbridge.model.rebalance.rounds import Round, ShownRound
+from gridbridge.model.rebalance.rounds import Round, ShownQuiet, ShownRound
 from gridbridge.state import publishing, shown
+
+QUIET = "rebalance-quiesced.json"
 
 
 def begin(kind: Round, at: datetime, folder: str = PUBLISHED) -> None:
@@ -27,6 +29,17 @@ def end(kind: Round, at: datetime, folder: str = PUBLISHED) -> None:
 def read(kind: Round, folder: str = PUBLISHED) -> ShownRound | None:
     """Return what is shown of a kind; None where none began, StateError for what is not ours."""
     return shown.read(_path(kind, folder), ShownRound)
+
+
+def quiesce(since: datetime | None, folder: str = PUBLISHED) -> None:
+    """Show since when nothing is moved, or with None that it is."""
+    publishing.put(f"{folder}/{QUIET}", shown.encode(ShownQuiet(since=since)))
+
+
+def quiesced(folder: str = PUBLISHED) -> datetime | None:
+    """Return since when nothing is moved; None: it is. StateError for what is not ours."""
+    found = shown.read(f"{folder}/{QUIET}", ShownQuiet)
+    return found.since if found else None
 
 
 def _path(kind: Round, folder: str) -> str:

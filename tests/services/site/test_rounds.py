@@ -83,3 +83,16 @@ def test_a_round_that_fails_has_not_ended_unless_somebody_asked_for_it(
     assert failed
     assert last
     assert (failed.is_open, last.is_open) == (not is_asked, False)
+
+
+def test_everybody_sees_that_nothing_is_moved_until_it_may_again(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    rounds.quiesce(NOON - 3 * HOUR, folder)
+
+    (found,) = judged.findings(NOON, folder)
+    assert (found.item, found.state) == ("rebalancing: quiesce", State.NOTE)
+    assert found.hint.endswith("gridbridge rebalance quiesce --off")
+    assert len(reports.report(NOON, folder).late) == 1
+
+    rounds.quiesce(None, folder)
+    assert (told(tmp_path, NOON), judged.late(NOON, folder)) == ([], ())
