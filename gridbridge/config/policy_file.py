@@ -5,6 +5,7 @@ what would be right`. The file is TOML 1.0; a capability's sections are in a mod
 """
 
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.settings import Moved
 from gridbridge.shell import trust
 
+TWICE = re.compile(r"^Cannot declare \((.*)\) twice( \(.*\))$")
 _TITLES = [group.title for group in GROUPS.values()]
 SECTIONS = f"the sections are {', '.join(_TITLES[:-1])} and {_TITLES[-1]}"
 AT_ONCE = os.O_NONBLOCK  # a FIFO would wait for its writer
@@ -104,7 +106,14 @@ def _refuse(path: str, opened: int) -> None:
 def _place(error: ValueError, raw: bytes) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"{error.reason} (at line {raw.count(bytes([10]), 0, error.start) + 1})"
-    return str(error).replace("at end of document", f"at line {len(raw.splitlines())}, the end")
+    told = TWICE.sub(_section_twice, str(error))
+    return told.replace("at end of document", f"at line {len(raw.splitlines())}, the end")
+
+
+def _section_twice(told: re.Match[str]) -> str:
+    """Name a section as its file has it, and not as Python's reader of TOML does."""
+    name = ".".join(re.findall(r"'([^']*)'", told[1]))
+    return f"a second section [{name}]{told[2]}: its keys belong to the first one"
 
 
 def _problems(sections: Table) -> Iterator[str]:
