@@ -34,7 +34,7 @@ from gridbridge.shell import synopsis, trust
 from gridbridge.shell.runner import run
 
 HOSTS = "/etc/hosts"
-LOCK = "/run/gridbridge-as-root.lock"
+LOCK = "/run/gridbridge-as-root.hosts"
 BEGIN, END = "# gridbridge: nodes that come and go", "# gridbridge: end"
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]*[A-Za-z0-9])*")
 HOST_MAX = 253
@@ -155,8 +155,13 @@ def joined(before: list[str], ours: list[str], after: list[str]) -> str:
 
 
 def change(path: str, edit: Callable[[str], str], lock: str = LOCK) -> None:
-    """Replace a file at once by what an edit makes of it; one change at a time."""
-    with open(lock, "w") as held:
+    """Replace a file at once by what an edit makes of it; one change at a time.
+
+    Nobody else may open the lock: who can read it can lock it.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(lock, flags, 0o600), "wb") as held:
+        os.fchmod(held.fileno(), 0o600)
         fcntl.flock(held, fcntl.LOCK_EX)
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             before = file.read()

@@ -73,6 +73,15 @@ def test_anything_else_is_refused_and_changes_nothing(hosts: Path, words: tuple[
     assert hosts.read_text() == OTHERS
 
 
+def test_nobody_else_can_hold_its_lock(hosts: Path, tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    lock.touch(0o644)
+
+    as_root.change(str(hosts), lambda text: text, str(lock))
+
+    assert lock.stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize("half", [f"{BEGIN}\n", f"{END}\n", f"{END}\n{BEGIN}\n"])
 def test_half_of_our_block_is_left_to_an_administrator(hosts: Path, half: str) -> None:
     hosts.write_text(OTHERS + half)
