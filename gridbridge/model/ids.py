@@ -8,6 +8,7 @@ and `?` in both places (sge_types(1), object_name), so its parts are letters, di
 from gridbridge.errors import ParseError
 
 PREFIX = "gb"
+WRAP = 1 << 32  # 8.1.9 prints numbers from 2**31 on as negative ones, and people may ask for such
 NO_TASK = 0  # a job without tasks; Grid Engine's own ja_task_id is 1 then, `undefined` outside
 
 
@@ -62,18 +63,25 @@ def read_tasks(text: str) -> tuple[range, ...]:
 
 def _tasks(part: str) -> range:
     ends, has_step, step = part.partition(":")
-    first, has_last, last = ends.partition("-")
-    numbers = (first, *([last] if has_last else ()), *([step] if has_step else ()))
-    if (has_step and not has_last) or not all(map(_is_count, numbers)):
+    cut = ends.find("-", 1)  # what begins with a sign is a number still
+    first, last = (ends[:cut], ends[cut + 1 :]) if cut > 0 else (ends, "")
+    numbers = (first, *([last] if cut > 0 else ()), *([step] if has_step else ()))
+    if (has_step and cut <= 0) or not all(map(_is_count, numbers)):
         raise ParseError(f"qstat: {part[:40]!r} is no range of tasks")
-    tasks = range(int(first), int(last or first) + 1, int(step or 1) or 1)
+    tasks = range(_count(first), _count(last or first) + 1, _count(step or "1") or 1)
     if not tasks or not tasks[0]:
         raise ParseError(f"qstat: {part[:40]!r} is an empty range of tasks")
     return tasks
 
 
 def _is_count(part: str) -> bool:
-    return part.isascii() and part.isdigit() and len(part) <= 10
+    digits = part.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= 10
+
+
+def _count(part: str) -> int:
+    number = int(part)
+    return number + WRAP if number < 0 else number
 
 
 def job_ids(told: bytes) -> list[int]:

@@ -29,6 +29,7 @@ from gridbridge.model.elastic.cell import Begun, CellSeen, Host, Instance, Shape
 from gridbridge.model.elastic.layout import Layout, Relation
 from gridbridge.model.elastic.nodes import short_name
 from gridbridge.model.elastic.saved import Documents
+from gridbridge.model.ids import WRAP
 from gridbridge.model.route import Cell
 
 TYPE_CHECKING = False
@@ -245,10 +246,10 @@ def _shape(element: "_Element", leafs: Mapping[str, str]) -> Shape:
             elif child.tag == "hard_req_queue":
                 queues.append(child.text or "")
     slots = int(leafs["slots"])
-    if slots < 1:
-        raise ValueError(f"a job that waits for {slots} slots")
+    if not slots:
+        raise ValueError("a job that waits for no slots")
     return Shape(
-        slots=slots,
+        slots=slots if slots > 0 else slots + WRAP,  # no host has as many
         pe=pe,
         requests=tuple(requests),
         queues=tuple(queues),

@@ -85,6 +85,14 @@ def test_a_range_of_slots_is_told(slots: bytes, expected: bool) -> None:
     assert [expected] == [one.shape.is_range for one in found.waiting if one.shape.pe == "smp"]
 
 
+@pytest.mark.parametrize("slots", [2**31, 2**32 - 1])
+def test_more_slots_than_qstat_can_print_are_read_as_they_were_asked_for(slots: int) -> None:
+    """8.1.9 prints `-pe smp 4294967295` as -1; nobody keeps the list from being read by that."""
+    found = cell((1, "qw", "", slots - 2**32, ""))
+
+    assert [slots] == [one.shape.slots for one in found.waiting]
+
+
 def test_what_is_held_or_in_error_is_told_apart() -> None:
     states = {one.state.text for one in read_cell(QSTAT, QHOST).waiting}
 

@@ -322,6 +322,10 @@ def test_counting_ranges_equals_expanding_them(ranges: list[tuple[int, int, int]
         ("1-10", 10),
         ("1-10:2,14", 6),
         ("1-9999999999:1", 10**10 - 1),
+        ("-6--1:1", 6),
+        ("2147483647--2147483648:1", 2),
+        ("-1", 1),
+        ("1-3:-2147483648", 1),
     ],
 )
 def test_a_range_is_counted_without_expanding(text: str, expected: int) -> None:
