@@ -1,6 +1,12 @@
 """What a machine is prepared by: a file that is missing is a mistake in the configuration."""
 
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -10,8 +16,22 @@ from gridbridge.model.elastic.joining import Joining
 from gridbridge.model.elastic.sections import Bootstrap
 from gridbridge.model.route import Cell
 
+CONF = Path(__file__).parents[3] / "conf"
+NOBODY = 65534
 NODE = Joining(name="alpha-n7", address="127.0.0.1")
 CELL = Cell(root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5)
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Have a process of this name, of an account that is not root."""
+    line = f"printf {name} >/proc/$$/comm && echo done && read -r end"
+    somebody = NOBODY if os.geteuid() == 0 else None
+    argv = ("/bin/sh", "-c", line)
+    with subprocess.Popen(argv, user=somebody, cwd="/", stdin=PIPE, stdout=PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"done\n"
+        yield
 
 
 def said(preparing: Preparing) -> str:
@@ -30,3 +50,21 @@ def test_files_that_are_missing_or_no_text_are_told_with_their_keys(tmp_path: Pa
     assert f"[bootstrap] mounts: {mounts}: No such file or directory" == said(preparing)
     mounts.write_bytes(b"\xff")
     assert f"[bootstrap] mounts: {mounts}: no UTF-8" == said(preparing)
+
+
+def test_what_somebody_else_calls_a_daemon_is_none(tmp_path: Path) -> None:
+    """Who may log in before it runs keeps no node from joining by a process of its name."""
+    begun, programs = tmp_path / "begun", tmp_path / "bin"
+    programs.mkdir()
+    text = (CONF / "bootstrap" / "execd").read_text()
+    text = text.replace("/etc/init.d/gridengine-exec start", f"touch {begun}")
+    beside = f'exec {shutil.which("pgrep")} -P {os.getpid()} "$@"'  # no daemons of this machine
+    for name, line in (("pgrep", beside), ("sed", "exit 0"), ("install", "exit 0")):
+        (programs / name).write_text(f"#!/bin/sh\n{line}\n")
+        (programs / name).chmod(0o755)
+    words, path = ("/bin/sh", "-c", text, "execd", "/", "c"), f"{programs}:/usr/bin:/bin"
+
+    with named("sge_execd"):
+        subprocess.run(words, env={"PATH": path}, check=False, capture_output=True)
+
+    assert begun.exists()
