@@ -2,7 +2,7 @@
 
 from gridbridge.model.elastic.plan import Figures, Plan, Refused, Verdict
 from gridbridge.model.elastic.sections import Balance, Demand
-from gridbridge.model.report import count
+from gridbridge.model.report import count, printable
 
 USUAL = Demand()
 MINUTES_S = 120  # so long a time is told in minutes
@@ -66,13 +66,13 @@ def sentence(plan: Plan, rules: Balance, demand: Demand = USUAL) -> str:
 
 
 def reason(refused: Refused, rules: Balance) -> str:
-    """Say why nothing is done about a job or a host."""
+    """Say why nothing is done about a job or a host, in one line; its owner wrote what it wants."""
     return refused.cause.value.format(
         minute=refused.minute,
         kill_after=rules.kill_after_min,
         min_nodes=refused.wanted or rules.min_nodes,
         name=refused.name,
-        wanted=refused.wanted,
+        wanted=printable(refused.wanted),
         has=refused.has,
     )
 

@@ -358,8 +358,16 @@ def test_a_cluster_without_slots_gets_a_first_node_alone() -> None:
         (waiting(9, slots=5, pe="smp"), Refusal.TOO_WIDE),
         (waiting(9, mfree="9G"), Refusal.TOO_MUCH),
         (waiting(9, gpu="1"), Refusal.TOO_MUCH),
+        (waiting(9, mfree="nan"), Refusal.TOO_MUCH),
+        (waiting(9, mfree="-5G"), Refusal.TOO_MUCH),
+        (waiting(9, mfree="1e400"), Refusal.TOO_MUCH),
+        (waiting(9, slots=2**32 - 1, pe="pairs"), Refusal.UNDIVIDED),
+        (waiting(9, slots=2**31, pe="fill"), Refusal.ENVIRONMENT_FULL),
+        (waiting(9, licence="nan"), Refusal.LICENCE),
         (waiting(9, arch="sol-sparc"), Refusal.NO_VALUE),
         (waiting(9, h_rt="25:0:0"), Refusal.NO_QUEUE),
+        (waiting(9, h_rt="INFINITY"), Refusal.NO_QUEUE),
+        (waiting(9, h_rt="nan"), Refusal.NO_QUEUE),
     ],
     ids=lambda one: one.name.lower() if isinstance(one, Refusal) else "",
 )
@@ -379,6 +387,7 @@ def test_what_growing_can_not_help_adds_nothing_and_is_told(one: Waiting, cause:
         (waiting(9, slots=2, pe="nope"), "a queue that it may use (nope)"),
         (waiting(9, queues=("gone.q",)), "a queue that it may use (gone.q)"),
         (waiting(9, h_rt="25:0:0"), "a queue that it may use (h_rt=25:0:0)"),
+        (waiting(9, arch="a\nb\x9b1m"), "it asks for arch=a�b�1m, which"),
     ],
 )
 def test_it_is_told_what_a_job_asks_for_in_vain(one: Waiting, expected: str) -> None:

@@ -15,6 +15,7 @@ from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.layout import Counted, Environment, Layout, Relation, Resource, Spread
 
 TRUE = ("true", "1")
+BEYOND = 1e290  # of what a job asks for: no host has as much, times any number of slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +118,7 @@ def _amounts(
         if one.counted is Counted.NO or one.relation is Relation.EXCLUSIVE:
             continue
         times = float(slots) if one.counted is Counted.BY_SLOT else 1 / pieces
-        found.append((one.name, number(text) * times))
+        found.append((one.name, asked_for(text) * times))
     return tuple(sorted(found))
 
 
@@ -127,6 +128,17 @@ def number(text: str) -> float:
         return amounts.read(text)
     except ParseError:
         return 0.0
+
+
+def asked_for(text: str) -> float:
+    """Read an amount that a job asks for; more than any host has for what is none, as `nan`.
+
+    Such a job is one that never starts: it is no demand, whatever its owner wrote.
+    """
+    try:
+        return amounts.read(text)
+    except ParseError:
+        return BEYOND
 
 
 def _is_exclusive(one: Resource, text: str) -> bool:
@@ -146,7 +158,7 @@ def is_met(wanted: Wanted, there: str) -> bool:
     relation = wanted.relation
     if relation in (Relation.EQUAL, Relation.OTHER):
         return _is_like(wanted.value, there) == (relation is Relation.EQUAL)
-    asked, has = number(wanted.value), number(there)
+    asked, has = asked_for(wanted.value), number(there)
     if amounts.is_unlimited(there):
         return relation in (Relation.AT_MOST, Relation.LESS)
     if relation is Relation.AT_MOST:
