@@ -1,6 +1,7 @@
 """What people see of a cluster that grows and shrinks: a row of numbers a round, and its ends."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -120,7 +121,8 @@ def minute_of(at: datetime) -> int:
 def learnt(known: Iterable[Runs], ended: Iterable[tuple[str, str, float]]) -> tuple[Runs, ...]:
     """Return runs with further ones, told by owner, name and seconds.
 
-    The last hundred count more than all before, and the names that ended longest ago are forgotten.
+    The last hundred count more than all before. Of too many names those that ended longest ago are
+    forgotten, of the owners with the most names: nobody's many names forget another's.
     """
     found = {(one.owner, one.name): one for one in known}
     for owner, name, run_s in ended:
@@ -132,7 +134,29 @@ def learnt(known: Iterable[Runs], ended: Iterable[tuple[str, str, float]]) -> tu
             tasks=one.tasks * share + 1.0,
             run_s=one.run_s * share + run_s,
         )
-    return tuple(found.values())[-MOST_NAMES:]
+    return _newest(tuple(found.values()))
+
+
+def _newest(runs: tuple[Runs, ...]) -> tuple[Runs, ...]:
+    """Return as many as are kept."""
+    share = _share(sorted(Counter(one.owner for one in runs).values()))
+    kept, of_owner = list[Runs](), Counter[str]()
+    for one in reversed(runs):
+        if of_owner[one.owner] < share:
+            of_owner[one.owner] += 1
+            kept.append(one)
+    return tuple(reversed(kept[:MOST_NAMES]))
+
+
+def _share(names: Sequence[int]) -> int:
+    """Return how many names an owner keeps, from how many each has, the fewest first."""
+    left = MOST_NAMES
+    for number, some in enumerate(names):
+        fair = left // (len(names) - number)
+        if some > fair:
+            return max(1, fair)
+        left -= some
+    return MOST_NAMES
 
 
 def together(minutes: Iterable[Ended]) -> tuple[Ended, ...]:

@@ -194,9 +194,27 @@ def test_how_long_tasks_of_a_name_take_is_learnt(cell: Round) -> None:
 
 def test_names_that_ended_long_ago_are_forgotten() -> None:
     many = [("alice", f"job{number}", 1.0) for number in range(3000)]
-    found = learnt(learnt((), [("bob", "old", 5.0), *many]), [("alice", "job10", 1.0)])
+    found = learnt(learnt((), many), [("alice", "job1001", 1.0)])
 
-    assert (len(found), found[-1].name, found[0].name) == (2000, "job10", "job1001")
+    assert (len(found), found[-1].name, found[0].name) == (2000, "job1001", "job1000")
+
+
+def test_nobodys_many_names_forget_anothers() -> None:
+    many = [("bob", f"job{number}", 1.0) for number in range(3000)]
+    found = learnt((), [("alice", "align", 5.0), ("carol", "sort", 7.0), *many])
+
+    assert [(one.owner, one.name) for one in found[:3]] == [
+        ("alice", "align"),
+        ("carol", "sort"),
+        ("bob", "job1002"),
+    ]
+    assert len(found) == 2000
+
+
+def test_of_very_many_owners_those_of_late_are_known() -> None:
+    found = learnt((), [(f"owner{number}", "job", 1.0) for number in range(2500)])
+
+    assert (len(found), found[0].owner, found[-1].owner) == (2000, "owner500", "owner2499")
 
 
 def test_what_is_kept_stays_small(cell: Round) -> None:
