@@ -90,7 +90,7 @@ def _have_queues(hosts: Iterable[Host], laid_out: Layout) -> bool:
 
 
 class _Group:
-    """The jobs of one shape and state, so far."""
+    """The jobs of one owner, shape and state, so far."""
 
     __slots__ = ("capped", "first", "jobs", "kinds", "oldest", "tasks")
 
@@ -109,8 +109,9 @@ class _Group:
 
 
 class _Key(NamedTuple):
-    """What the jobs of a group have in common."""
+    """What the jobs of a group have in common: nobody's jobs count as another's."""
 
+    owner: str
     state: str
     is_deferred: bool
     is_dependent: bool
@@ -205,7 +206,9 @@ class _Rows:
     def _wait(self, element: "_Element", leafs: Mapping[str, str]) -> None:
         submitted = leafs.get("JB_submission_time", "")
         job, tasks = int(leafs["JB_job_number"]), leafs.get("tasks", "")
+        owner = leafs.get("JB_owner", "")
         key = _Key(
+            owner,
             leafs["state"],
             job in self._deferred,
             "predecessor_jobs" in leafs,
@@ -217,7 +220,7 @@ class _Rows:
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = _Group(submitted)
-        kind = leafs.get("JB_owner", ""), leafs.get("JB_name", "")
+        kind = owner, leafs.get("JB_name", "")
         group.add(job, count_tasks(tasks), submitted, kind)
 
 

@@ -42,8 +42,9 @@ AFTER_OTHERS = JobState({Fact.WAITING, Fact.HELD}, "hqw")  # OAR calls these wai
 
 
 class _Key(NamedTuple):
-    """What jobs that are alike have in common."""
+    """What jobs that are alike have in common: nobody's jobs count as another's."""
 
+    owner: str
     shape: Shape
     state: JobState
     is_deferred: bool
@@ -170,7 +171,7 @@ def _waiting(jobs: Sequence[Job]) -> tuple[Waiting, ...]:
             is_dependent = not alive.isdisjoint(job.after)
             state = AFTER_OTHERS if is_dependent else job.known
             is_campaign = is_of_campaign(job.name)
-            key = _Key(_shape(job), state, job.is_reservation, is_dependent, is_campaign)
+            key = _Key(job.owner, _shape(job), state, job.is_reservation, is_dependent, is_campaign)
             groups[key].append(job)
     return tuple(_row(key, some) for key, some in groups.items())
 

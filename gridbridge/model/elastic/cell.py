@@ -76,7 +76,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """The jobs of one shape and state that wait."""
+    """The jobs of one owner, shape and state that wait."""
 
     shape: Shape
     state: JobState

@@ -62,13 +62,26 @@ def test_queues_tell_whose_tasks_run_there_and_since_when() -> None:
     assert alone.since == datetime(2026, 11, 23, 21, 14, 50, tzinfo=UTC)
 
 
-def test_jobs_that_ask_for_the_same_are_one_row_with_the_tasks_of_all() -> None:
+def test_jobs_of_one_owner_that_ask_for_the_same_are_one_row_with_the_tasks_of_all() -> None:
     """Of `-t 1-9:2` five, of `1-20` without five and four held ones sixteen, and two jobs."""
     (plain,) = asking("")
 
     assert plain.shape.requests == (("arch", "none"),)
     assert (len(plain.jobs), plain.tasks, plain.slots) == (4, 5 + 16 + 2, 23)
     assert plain.oldest_since == plain.first_since
+
+
+def test_jobs_of_two_owners_are_two_rows() -> None:
+    """One's jobs that don't start keep the other's from being demand no more than they start."""
+    rows = (ROW.format(job, "qw", "2026-01-01T12:00:00", 1, "") for job in (7, 8, 9))
+    owned = zip(("alice", "bob", "alice"), rows, strict=True)
+    jobs = "".join(
+        row.replace("<state>", f"<JB_owner>{owner}</JB_owner><state>") for owner, row in owned
+    )
+    document = f"<job_info><queue_info/><job_info>{jobs}</job_info></job_info>"
+
+    found = read_cell(document.encode(), QHOST).waiting
+    assert [((7, 9), 2), ((8,), 1)] == [(one.jobs, one.tasks) for one in found]
 
 
 def test_a_parallel_job_asks_for_its_slots_on_an_environment() -> None:
