@@ -104,26 +104,30 @@ def _require_ours(conf: str) -> None:
 
 
 def _host(text: str) -> str:
-    if not HOST.fullmatch(text) or len(text) > HOST_MAX or text == "localhost":
+    if not HOST.fullmatch(text) or len(text) > HOST_MAX or text.lower() == "localhost":
         raise Refused(f"{text[:80]!r} is no name of a host: letters, digits, - and . are right")
     return text
 
 
 def _address(text: str) -> str:
     try:
-        return str(ipaddress.ip_address(text))
+        found = ipaddress.ip_address(text)
     except ValueError as error:
         raise Refused(f"{text[:80]!r} is no address") from error
+    if found.is_loopback or found.is_unspecified or found.is_multicast:
+        raise Refused(f"{found} is no address of a node")
+    return str(found)
 
 
 def named(text: str, host: str, address: str) -> str:
     """Return a hosts file with a name in our block; Refused where others' lines have either.
 
-    A qmaster admits nobody whose address leads back to another name.
+    A qmaster admits nobody whose address leads back to another name. Large letters are as small
+    ones to who looks a name up (hosts(5)).
     """
     before, ours, after = split(text)
     for line in before + after:
-        if {host, address} & set(line.partition("#")[0].split()):
+        if {host.lower(), address} & set(line.partition("#")[0].lower().split()):
             raise Refused(f"{HOSTS} has {line[:80]!r}, which is not ours: {host} is not added")
     others = [line for line in ours if not {host, address} & set(line.split())]
     return joined(before, [*others, f"{address} {host}"], after)
