@@ -81,7 +81,7 @@ def test_jobs_of_two_owners_are_two_rows() -> None:
     document = f"<job_info><queue_info/><job_info>{jobs}</job_info></job_info>"
 
     found = read_cell(document.encode(), QHOST).waiting
-    assert [((7, 9), 2), ((8,), 1)] == [(one.jobs, one.tasks) for one in found]
+    assert [(one.jobs, one.tasks) for one in found] == [((7, 9), 2), ((8,), 1)]
 
 
 def test_a_parallel_job_asks_for_its_slots_on_an_environment() -> None:
