@@ -1,6 +1,7 @@
 """gridbridge rebalance plan: what it prints, in lines and as JSON."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,11 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import OutputError
+from gridbridge.model.rebalance.moves import Advice, Checked, Move, MoveKind, Rejected
+from gridbridge.model.rebalance.sections import Rebalance
+from gridbridge.model.rebalance.snapshot import Snapshot
+from gridbridge.services.rebalance import running
+from gridbridge.services.rebalance.deciding import Planned
 
 GIVEN = {
     "now": "2026-11-25T12:00:00+00:00",
@@ -103,11 +109,32 @@ def test_a_name_that_is_no_picture_is_refused(path: str, tmp_path: Path) -> None
 def test_quiesce_tells_programs_too(
     words: tuple[str, ...], is_quiesced: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gridbridge.services.rebalance import running
-
     done = list[bool]()
     monkeypatch.setattr(running, "quiesce", lambda _, *, is_quiesced: done.append(is_quiesced))
     told = CliRunner().invoke(gridbridge, ("rebalance", "quiesce", *words, "--json"))
 
     assert json.loads(told.output) == {"quiesced": is_quiesced}
     assert done == [is_quiesced]
+
+
+def test_what_was_moved_and_what_was_dropped_is_counted_and_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moves = tuple(
+        Move(kind=MoveKind.LIVE, job="7", number=number, source="beta", target="gamma")
+        for number in (3, 4)
+    )
+    seen = Snapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
+    advice = Advice(sentence="decided", moves=moves)
+    planned = Planned(snapshot=seen, rules=Rebalance(), advice=advice)
+    dropped = Rejected(job="7", number=3, target="gamma", reason="it is running")
+    checked = Checked(moves=moves[1:], dropped=(dropped,))
+    monkeypatch.setattr(running, "run", lambda *_, **__: (planned, checked))
+    words = ("rebalance", "auto", "--apply")
+
+    lines = CliRunner().invoke(gridbridge, words).output.splitlines()
+    told = json.loads(CliRunner().invoke(gridbridge, (*words, "--json")).output)
+
+    assert lines[-2:] == ["moved: 1, dropped: 1", "  not 7 3 to gamma any more: it is running"]
+    assert told["moved"] == 1
+    assert told["dropped"] == [{"job": "7", "number": 3, "to": "gamma", "reason": "it is running"}]
