@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.apply.elastic import cells
-from gridbridge.errors import OutputError
+from gridbridge.errors import OutputError, StateError
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.places import BALANCE_ENDS, PUBLISHED
 from gridbridge.model.policy import Policy
@@ -82,3 +82,5 @@ def save(policy: Policy, folder: str, now: datetime, published: str = PUBLISHED)
         saved.write(folder, documents, kept)
     except OSError as error:
         raise OutputError(f"{error.filename or folder}: {error.strerror}") from error
+    except StateError as error:
+        raise OutputError(str(error)) from error

@@ -8,12 +8,14 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from stat import S_ISREG
 from typing import TypeVar
 
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.nodes import Node, NodeState
 from gridbridge.model.elastic.plan import Watched
 from gridbridge.model.elastic.saved import Documents, Kept
+from gridbridge.shell import files
 
 QSTAT, QHOST, QCONF, STATE = "qstat.xml", "qhost.xml", "qconf.json", "state.json"
 OAR = "oar.txt"  # of an OAR server, in place of the first three
@@ -33,7 +35,11 @@ Value = TypeVar("Value")
 
 
 def write(folder: str, documents: Documents, kept: Kept) -> None:
-    """Save them in a folder, which is made if need be; OSError when they can't be."""
+    """Save them in a folder, which is made if need be; OSError or StateError when they can't be.
+
+    No link that is there already is followed, and no pipe written to: somebody else may have made
+    the folder.
+    """
     os.makedirs(folder, exist_ok=True)
     told = {
         "now": kept.now.isoformat(),
@@ -49,8 +55,14 @@ def write(folder: str, documents: Documents, kept: Kept) -> None:
         (STATE, f"{json.dumps(told, indent=2)}\n".encode()),
     ):
         if data:
-            with open(os.path.join(folder, name), "wb") as file:
-                file.write(data)
+            files.replace(os.path.join(folder, name), data, _mode(), durable=False)
+
+
+def _mode() -> int:
+    """Return the mode that a new file gets from this process."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def read(folder: str) -> tuple[Documents, Kept]:
@@ -81,7 +93,9 @@ def _documents(folder: str) -> Documents:
 def _bytes(folder: str, name: str) -> bytes:
     path = os.path.join(folder, name)
     try:
-        with open(path, "rb") as file:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ParseError(f"{path}: no regular file")
             return file.read(MOST_BYTES)
     except OSError as error:
         raise ParseError(f"{path}: {error.strerror}") from error

@@ -51,6 +51,26 @@ def test_what_was_saved_is_read_again(tmp_path: Path) -> None:
     assert saved.read(folder) == (DOCUMENTS, KEPT)
 
 
+def test_nothing_is_saved_through_what_somebody_put_there(tmp_path: Path) -> None:
+    other, folder = tmp_path / "other", tmp_path / "saved"
+    folder.mkdir()
+    other.write_text("hers")
+    (folder / "qstat.xml").symlink_to(other)
+    os.mkfifo(folder / "qhost.xml")
+    saved.write(str(folder), DOCUMENTS, KEPT)
+
+    assert (other.read_text(), saved.read(str(folder))) == ("hers", (DOCUMENTS, KEPT))
+
+
+def test_no_pipe_is_waited_at(tmp_path: Path) -> None:
+    saved.write(str(tmp_path), DOCUMENTS, KEPT)
+    (tmp_path / "qhost.xml").unlink()
+    os.mkfifo(tmp_path / "qhost.xml")
+
+    with pytest.raises(ParseError, match="no regular file"):
+        saved.read(str(tmp_path))
+
+
 def test_without_a_state_the_moment_is_that_of_the_list(tmp_path: Path) -> None:
     saved.write(str(tmp_path), DOCUMENTS, KEPT)
     os.remove(tmp_path / "state.json")
