@@ -2,6 +2,8 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from wsgiref.simple_server import WSGIRequestHandler
 
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -12,6 +14,7 @@ from gridbridge.services.tools.measured.family import Family
 
 Measure = Callable[[], Iterable[Family]]
 TOTAL = "_total"
+PATIENCE_S = 10.0  # with who has connected and says nothing
 
 
 class NotListening(GridbridgeError):
@@ -38,13 +41,29 @@ def serve(measure: Measure, host: str, port: int, tell: Callable[[int], None]) -
     """Answer each GET with what is measured then, until the process is ended.
 
     Tells on which port, which is another one than 0. NotListening when it can't be listened there.
+    Who says nothing is cut off: nobody keeps all connections for themselves by that.
     """
     try:
         server, _ = start_http_server(port, host, _registry(measure))
     except OSError as error:
         raise NotListening(f"{host}:{port}: {error.strerror}") from error
+    server.RequestHandlerClass = _brief(PATIENCE_S)
     tell(server.server_port)
     threading.Event().wait()
+
+
+def _brief(patience_s: float) -> type[WSGIRequestHandler]:
+    class Brief(WSGIRequestHandler):
+        timeout = patience_s
+
+        def handle(self) -> None:
+            with suppress(TimeoutError):
+                super().handle()
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing."""
+
+    return Brief
 
 
 def _registry(measure: Measure) -> CollectorRegistry:

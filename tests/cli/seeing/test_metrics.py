@@ -2,11 +2,13 @@
 
 import json
 import os
+import queue
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -235,6 +237,17 @@ def test_each_question_by_http_is_answered_anew(folders: tuple[str, ...]) -> Non
 
     assert url.startswith("http://127.0.0.1:")
     assert "gridbridge_service_info" in names(before) - names(after)
+
+
+def test_who_says_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a few hundred idle connections keep everybody else from being answered."""
+    monkeypatch.setattr(exposition, "PATIENCE_S", 0.2)
+    ports = queue.Queue[int]()
+    words = (tuple, "127.0.0.1", 0, ports.put)
+    threading.Thread(target=exposition.serve, args=words, daemon=True).start()
+
+    with socket.create_connection(("127.0.0.1", ports.get(timeout=20)), 20) as idle:
+        assert idle.recv(1) == b""
 
 
 def test_a_broken_file_hides_only_its_own_part(folders: tuple[str, ...]) -> None:
