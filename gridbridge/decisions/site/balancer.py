@@ -43,6 +43,7 @@ SUDOERS_LINE = f"{BALANCE_ACCOUNT} ALL=(root) NOPASSWD: " + ", ".join(
 CRON_LINE = f"* * * * * {BALANCE_ACCOUNT} {BALANCE_PROGRAM} >>{BALANCE_LOG} 2>&1"
 FOLDERS = {BALANCE_HOME: 0o711, BALANCE_PUBLISHED: 0o755}
 PRIVATE = 0o077  # the permission bits of everybody else
+RUNS = 0o111  # the permission bits of a program
 LATE_ROUNDS = 5  # so many pauses without a round are too many
 CRON_S = 60.0
 
@@ -88,7 +89,34 @@ def running(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[Fin
             right=f"{BALANCE_ACCOUNT} alone",
             hint=hint,
         )
+    yield from _programs(facts, policy)
     yield _last(facts, policy.balance, now)
+
+
+def programs(policy: Policy) -> dict[str, str]:
+    """Return the programs of providers that make nodes or switch hosts, by these."""
+    used = {one.provider for one in (*policy.pools.values(), *policy.powered.values())}
+    found = {
+        name: policy.providers[name].program for name in sorted(used & policy.providers.keys())
+    }
+    return {name: program for name, program in found.items() if program}
+
+
+def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[Finding]:
+    """Judge whether they are there, and can be run."""
+    for name, program in programs(policy).items():
+        item, found = f"provider {name}: {program}", facts.paths.get(program)
+        if program in facts.hidden:
+            yield unseen(item, "a program")
+            continue
+        is_right = found is not None and not found.is_folder and bool(found.mode & RUNS)
+        yield Finding(
+            item=item,
+            state=State.OK if is_right else State.BROKEN,
+            found=shown(found) if found else "missing",
+            right="" if is_right else "a program",
+            hint="" if is_right else f"write the right one into [provider.{name}]",
+        )
 
 
 def elsewhere(facts: BalancerFacts) -> str:

@@ -86,7 +86,7 @@ def _own_facts(policy: Policy) -> BalancerFacts:
 
 def _facts(policy: Policy) -> BalancerFacts:
     ours = (*decisions.FOLDERS, BALANCE_SUDOERS, BALANCE_CRON, policy.bootstrap.key)
-    looked = tuple(filter(None, ours))
+    looked = (*filter(None, ours), *decisions.programs(policy).values())
     seen = {path: host.path_facts(path) for path in looked}
     unreadable = {BALANCE_SUDOERS} if host.is_unreadable(BALANCE_SUDOERS) else set()
     return BalancerFacts(

@@ -14,11 +14,12 @@ from gridbridge.model.elastic.owned import World
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.sections import Restriction
 from gridbridge.model.elastic.standby import STANDBY, Deed, RestFacts, tags_by_host
-from gridbridge.model.places import CONFIG
+from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.providers import registry
 from gridbridge.services.elastic import deciding, looking, resting
 from gridbridge.services.tools import configured
+from gridbridge.shell.account import leave_root
 
 NEVER = datetime.fromtimestamp(0, UTC)
 
@@ -63,6 +64,7 @@ def plan(
     if folder:
         seen = looking.look_at(folder, policy.balance.queue)
     else:
+        leave_root(BALANCE_ACCOUNT)  # whose files the providers need
         seen = _with_own(looking.look(policy, now), policy)
     tags = {} if folder else tags_by_host(tagging.tags(policy))
     standby = resting.standby_of(

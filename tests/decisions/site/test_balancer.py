@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.site import balancer
-from gridbridge.model.elastic.sections import Balance, Bootstrap, Pool
+from gridbridge.model.elastic.sections import Balance, Bootstrap, Pool, ProviderSection
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.balancer import BalancerFacts, CellRights, LastRound
@@ -122,6 +122,24 @@ def test_a_cell_gets_its_manager_and_its_admin_host() -> None:
         f"alpha: manager {BALANCE_ACCOUNT}": [Verb.ADMIT],
         "alpha: admin host alpha-master": [Verb.ADMIT],
     } == wrong(facts)
+
+
+@pytest.mark.parametrize(
+    ("found", "is_right"),
+    [
+        (path(0o755, owner=0), True),
+        (path(0o644, owner=0), False),
+        (path(0o755, is_folder=True), False),
+        (None, False),
+    ],
+    ids=["a program", "not to be run", "a folder", "missing"],
+)
+def test_a_provider_needs_its_program(found: PathFacts | None, is_right: bool) -> None:
+    policy = replace(POLICY, providers={"cloud": ProviderSection(program="/opt/site/rent")})
+    paths = {**RIGHT.paths, "/opt/site/rent": found} if found else RIGHT.paths
+    items = wrong(replace(RIGHT, paths=paths), policy)
+
+    assert set(items) == (set() if is_right else {"provider cloud: /opt/site/rent"})
 
 
 @pytest.mark.parametrize(
