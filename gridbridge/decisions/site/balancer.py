@@ -95,7 +95,8 @@ def running(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[Fin
 
 def programs(policy: Policy) -> dict[str, str]:
     """Return the programs of providers that make nodes or switch hosts, by these."""
-    used = {one.provider for one in (*policy.pools.values(), *policy.powered.values())}
+    used = {one.provider for one in policy.pools.values()}
+    used |= {one.provider for one in policy.powered.values()}
     found = {
         name: policy.providers[name].program for name in sorted(used & policy.providers.keys())
     }
