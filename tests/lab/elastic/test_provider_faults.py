@@ -100,7 +100,7 @@ def test_a_node_is_made_runs_and_is_removed(grid: Grid) -> None:
 @pytest.mark.parametrize(
     ("fault", "limit_s", "create_is", "list_is", "left"),
     [
-        ("refuse", 30, "NotGranted", "NotGranted", 0),
+        ("refuse", 30, "AskAgain", "AskAgain", 0),
         ("capacity", 30, "NoCapacity", [], 0),
         ("hang", 1, "NotGranted", "NotGranted", 0),
         ("lost", 1, "NotGranted", "NotGranted", 1),
