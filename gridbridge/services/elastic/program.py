@@ -21,7 +21,7 @@ from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.elastic.clocks import Clocks
 from gridbridge.model.elastic.machines import MASTER_TAG
 from gridbridge.model.elastic.owned import Cause, Due
-from gridbridge.model.elastic.sections import Balance, Demand, Pool, ProviderKind
+from gridbridge.model.elastic.sections import Balance, Demand, Pool, ProviderKind, ProviderSection
 from gridbridge.model.places import (
     BALANCE_ACCOUNT,
     BALANCE_ENDS,
@@ -137,13 +137,19 @@ def longest_round_s(wanted: Wanted) -> float:
     """Return after how long a round hangs.
 
     Providers are asked for their lists, and then a node has up to three calls of its provider, or
-    its steps by ssh; AT_ONCE nodes have so side by side.
+    its steps by ssh, AT_ONCE nodes side by side; calls of a driver of Libcloud come one by one.
     """
-    policy = wanted.policy
-    provider_s = max((one.timeout_s for one in policy.providers.values()), default=0.0)
+    policy, sections = wanted.policy, wanted.policy.providers.values()
+    most = max(1, wanted.rules.max_nodes)
+    lists_s = max((one.timeout_s for one in sections), default=0.0)
+    calls_s = max((3 * one.timeout_s * _turns(one, most) for one in sections), default=0.0)
     steps_s = len(policy.bootstrap.steps.split()) * policy.bootstrap.timeout_s
-    turns = max(1, ceil(wanted.rules.max_nodes / AT_ONCE))
-    return BEGIN_S + provider_s + turns * (3 * provider_s + steps_s)
+    return BEGIN_S + lists_s + calls_s + ceil(most / AT_ONCE) * steps_s
+
+
+def _turns(section: ProviderSection, nodes: int) -> int:
+    """Return how many calls for so many nodes come one after the other."""
+    return nodes if section.kind is ProviderKind.LIBCLOUD else ceil(nodes / AT_ONCE)
 
 
 class Daemon:

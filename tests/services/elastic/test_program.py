@@ -16,6 +16,7 @@ from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Owned
+from gridbridge.model.elastic.sections import ProviderKind
 from gridbridge.model.elastic.seeing import ShownPool
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.services.cycle import once
@@ -193,7 +194,8 @@ def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(
     wanted: Wanted, tmp_path: Path
 ) -> None:
     """Lists, three calls of a provider, and the ssh steps: each at its limit, 16 nodes at once."""
-    policy = wanted.policy
+    works = {"works": wanted.policy.providers["works"]}
+    policy = replace(wanted.policy, providers=works)
     slow = replace(
         wanted,
         policy=replace(policy, bootstrap=replace(policy.bootstrap, steps="names execd")),
@@ -213,6 +215,20 @@ def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(
     longest_s = 600 + provider_s + 2 * (3 * provider_s + 2 * policy.bootstrap.timeout_s)
     assert {"WATCHDOG=1", f"WATCHDOG_USEC={longest_s * 1e6:.0f}"} <= set(during)
     assert {"READY=1", "WATCHDOG_USEC=300000000"} <= set(after)
+
+
+def test_calls_of_a_libcloud_driver_last_as_long_as_one_after_the_other(wanted: Wanted) -> None:
+    policy = wanted.policy
+    section = replace(policy.providers["works"], kind=ProviderKind.LIBCLOUD, driver="dummy")
+    slow = replace(
+        wanted,
+        policy=replace(policy, providers={"cloud": section}),
+        rules=replace(policy.balance, max_nodes=17),
+    )
+
+    steps_s = 2 * len(policy.bootstrap.steps.split()) * policy.bootstrap.timeout_s
+    expected = 600 + section.timeout_s + 17 * 3 * section.timeout_s + steps_s
+    assert program.longest_round_s(slow) == expected
 
 
 def acting(
