@@ -105,6 +105,13 @@ def test_a_wrong_option_is_told(words: tuple[str, ...], right: str) -> None:
     assert right in done.stderr
 
 
+def test_a_made_up_workload_without_a_task_is_told() -> None:
+    done = simulate("--synthetic", "ash", "--days", "0.01", "--tasks-a-day", "1")
+
+    assert isinstance(done.exception, ParseError)
+    assert str(done.exception) == "ash: no task in 0.01 days of 1 tasks a day"
+
+
 @pytest.mark.parametrize("sweep", [(), ("--sweep",)], ids=["over time", "sweep"])
 def test_a_picture_has_content(tmp_path: Path, sweep: tuple[str, ...]) -> None:
     path = tmp_path / "picture.png"

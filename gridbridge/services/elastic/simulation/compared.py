@@ -44,8 +44,12 @@ def from_file(path: str, begin_s: float | None, end_s: float | None) -> Workload
 
 
 def made(asked: synthetic.Asked) -> Workload:
-    """Make a workload."""
-    return synthetic.make(asked)
+    """Make a workload; ParseError where it has no task."""
+    found = synthetic.make(asked)
+    if not found.tasks:
+        words = f"no task in {asked.days:g} days of {asked.tasks_a_day:g} tasks a day"
+        raise ParseError(f"{asked.seed}: {words}")
+    return found
 
 
 def compared(
