@@ -50,12 +50,15 @@ SENTENCES = {
 }
 
 
-def sentence(plan: Plan, rules: Balance, demand: Demand = USUAL) -> str:
-    """Say in one sentence what a plan does, with the numbers that led to it."""
+def sentence(plan: Plan, rules: Balance, demand: Demand = USUAL, *, is_alone: bool = True) -> str:
+    """Say in one sentence what a plan does, with the numbers that led to it.
+
+    A plan that is not alone does nothing beside what else a round does.
+    """
     words = _words(plan, rules, demand)
     why = f", {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""
     told = SENTENCES[plan.verdict].format(**words, hindrance=why)
-    act = "nothing is done"
+    act = "nothing is done" if is_alone else "nothing more is done"
     if plan.wake:
         act = f"wake {', '.join(plan.wake)}"
     elif plan.add:

@@ -114,6 +114,11 @@ class Due:
     tag: str = ""  # that a host is given before it rests; empty: none
 
     @property
+    def is_done(self) -> bool:
+        """Whether something is done with the node, or only kept of it."""
+        return self.act is not None or self.is_over
+
+    @property
     def words(self) -> str:
         """It in a few words, for the log and the journal."""
         act = self.act.value if self.act else "forget" if self.is_over else self.node.state.value

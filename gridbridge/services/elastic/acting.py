@@ -160,9 +160,10 @@ class Balancer:
         )
         rest = self._rest(plan, seen)
         plan = self._possible(resting.without(plan, rest, self._own(seen.world)), seen)
-        told = resting.told_too(deciding.told(plan, site.rules, site.demand), rest)
         dues = rounds.dues(seen.world, plan, site.rules, self.patience, seen.asked, rest)
-        return RoundPlan(plan=plan, dues=dues, told=told)
+        is_alone = not any(one.is_done for one in dues)
+        told = deciding.told(plan, site.rules, site.demand, is_alone=is_alone)
+        return RoundPlan(plan=plan, dues=dues, told=resting.told_too(told, rest))
 
     def _rest(self, plan: Plan, seen: Seen) -> Rest | None:
         """Return which of the site's own hosts rest or work again; None where nobody squeezes."""

@@ -59,4 +59,4 @@ class RoundPlan:
     @property
     def done(self) -> tuple[str, ...]:
         """What is done with nodes, in words."""
-        return tuple(one.words for one in self.dues if one.act or one.is_over)
+        return tuple(one.words for one in self.dues if one.is_done)

@@ -38,13 +38,13 @@ def planned(
     return starcluster.decide(seen, rules, is_faithful=is_faithful)
 
 
-def told(plan: Plan, rules: Balance, demand: Demand = USUAL) -> Told:
-    """Tell a plan as the commands print it."""
+def told(plan: Plan, rules: Balance, demand: Demand = USUAL, *, is_alone: bool = True) -> Told:
+    """Tell a plan as the commands print it; one that is not alone has a round do more."""
     return Told(
         add=plan.add,
         pool=plan.pool or None,
         remove=plan.remove,
-        sentence=sentences.sentence(plan, rules, demand),
+        sentence=sentences.sentence(plan, rules, demand, is_alone=is_alone),
         refused=tuple(_refusal(one, rules) for one in plan.refused),
     )
 

@@ -678,3 +678,19 @@ def test_time_in_which_nobody_looked_is_no_time_with_room(world: World) -> None:
     world.minutes(10)
 
     assert {"alpha-n10": "ready"} == world.nodes()
+
+
+def test_a_round_that_does_something_does_not_say_that_nothing_is_done(world: World) -> None:
+    """The policy adds nothing to what is at its maximum, and nodes join meanwhile."""
+    world.cell.waits = [timedelta(hours=1)] * 20
+    told = []
+    for _ in range(12):
+        world.cell.schedule()
+        plan = world.round()
+        assert plan
+        told.append((plan.sentence.rpartition(": ")[2], bool(plan.done)))
+        world.now += timedelta(minutes=1)
+
+    assert ("nothing more is done", True) in told
+    assert ("nothing is done", False) in told
+    assert {("nothing is done", True), ("nothing more is done", False)}.isdisjoint(told)
