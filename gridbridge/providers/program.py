@@ -11,7 +11,8 @@ from gridbridge.errors import (
     ProviderFailed,
     Untrusted,
 )
-from gridbridge.shell import runner, trust
+from gridbridge.model.places import BALANCE_ACCOUNT
+from gridbridge.shell import host, runner, trust
 
 LATER, NO_CAPACITY = 75, 69  # EX_TEMPFAIL and EX_UNAVAILABLE
 MOST_BYTES = 16 << 20  # a list of 20,000 nodes is shorter
@@ -26,16 +27,28 @@ def environment() -> dict[str, str]:
 def trusted(path: str) -> str:
     """Return a path that root and we alone can change; ProviderFailed else.
 
-    Who provides machines is in effect root on them. A path that leads nowhere is told when it is
-    used.
+    Who provides machines is in effect root on them, and so is the balancer's account: what only
+    looks as somebody else trusts that, too. A path that leads nowhere is told when it is used.
     """
+    me, balancer = os.geteuid(), host.uid_of(BALANCE_ACCOUNT)
+    is_other = bool(balancer) and me not in (0, balancer)
     try:
-        trust.require(path, owner=os.geteuid())
+        trust.require(path, owner=me)
     except Untrusted as error:
-        raise ProviderFailed(str(error)) from error
+        if not is_other:
+            raise ProviderFailed(str(error)) from error
+        _require_balancers(path, balancer)
     except OSError:
         return path
     return path
+
+
+def _require_balancers(path: str, balancer: int) -> None:
+    """Raise ProviderFailed unless it is the balancer's; what mends that is told to others."""
+    try:
+        trust.require(path, owner=balancer)
+    except Untrusted as error:
+        raise ProviderFailed(f"others could have written {path}, for {error.wrong}") from error
 
 
 def answer(

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import ProviderFailed
+from gridbridge.errors import ProviderFailed, Untrusted
 from gridbridge.model.elastic.sections import Pool, PoweredHost, ProviderKind, ProviderSection, Way
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
+from gridbridge.providers import program as programs
 from gridbridge.providers.command import CommandProvider
 from gridbridge.providers.protocol import Listing
 from gridbridge.providers.registry import makers, provider_of, supplies
@@ -48,6 +49,41 @@ def test_a_program_that_others_could_have_written_is_not_run(tmp_path: Path) -> 
 
     with pytest.raises(ProviderFailed, match=f"others could have written {program}, for .*chmod"):
         provider_of(policy, "small")
+
+
+ADMIN, PERSON = 990, 5000
+
+
+@pytest.mark.parametrize("owner", [ADMIN, PERSON])
+def test_a_person_who_looks_trusts_the_balancers_program_and_their_own(
+    owner: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _as_person(monkeypatch, owner)
+
+    assert isinstance(provider_of(POLICY, "small"), CommandProvider)
+
+
+def test_a_person_who_looks_is_not_told_to_change_the_sites_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _as_person(monkeypatch, owner=666)
+
+    with pytest.raises(ProviderFailed) as told:
+        provider_of(POLICY, "small")
+
+    assert str(told.value) == "others could have written /opt/rent, for it is not right"
+
+
+def _as_person(monkeypatch: pytest.MonkeyPatch, owner: int) -> None:
+    """Be a person where there is a balancer's account; each program is this owner's."""
+
+    def require(path: str, owner_wanted: int) -> None:
+        if owner_wanted != owner:
+            raise Untrusted(path, "it is not right", f"chown root {path}")
+
+    monkeypatch.setattr(programs.os, "geteuid", lambda: PERSON)
+    monkeypatch.setattr(programs.host, "uid_of", lambda _: ADMIN)
+    monkeypatch.setattr(programs.trust, "require", lambda path, *, owner: require(path, owner))
 
 
 @pytest.mark.parametrize("pool", ["other", "unknown"])
