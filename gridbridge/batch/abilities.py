@@ -154,6 +154,10 @@ class KeepsTags(Protocol[Where]):
         """Return the tags of all hosts that have some."""
         ...
 
+    def hosts(self, where: Where, /) -> tuple[str, ...]:
+        """Return all of its hosts, which may have tags."""
+        ...
+
     def set_tags(self, where: Where, host: str, wanted: tuple[str, ...], /) -> None:
         """Give a host exactly these tags."""
         ...

@@ -3,11 +3,13 @@
 import json
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.apply.elastic import cells, tagging
+from gridbridge.batch.gridengine.standby import tags
 from gridbridge.cli.main import gridbridge
 from gridbridge.services.elastic import remembering
 from gridbridge.state.elastic import saved
@@ -142,11 +144,30 @@ def test_an_option_that_is_wrong_is_a_mistake_of_usage(
 
 
 def test_a_tag_is_told_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tagging, "require_host", lambda *_: None)
     monkeypatch.setattr(tagging, "change", lambda *_, **__: ("htools:standby:1",))
 
     done = run("tag", "alpha-n1", "1", "--config", site(tmp_path), "--json")
 
     assert json.loads(done.stdout) == {"host": "alpha-n1", "tags": ["htools:standby:1"]}
+
+
+@pytest.mark.parametrize("more", [(), ("--remove",)])
+def test_a_host_that_the_cluster_does_not_have_gets_no_tag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    """Nothing is asked of the cell but which hosts it has."""
+    monkeypatch.setattr(tags, "hosts", lambda _: ("alpha-n1.cluster",))
+    change = Mock(return_value=())
+    monkeypatch.setattr(tagging, "change", change)
+    config = ("--config", site(tmp_path))
+
+    unknown = run("tag", "alpha-n77", "1", *more, *config)
+    known = run("tag", "alpha-n1", "1", *more, *config)
+
+    assert str(unknown.exception) == "alpha-n77: cluster alpha has no such execution host"
+    assert known.exit_code == 0
+    assert change.call_count == 1
 
 
 def test_a_snapshot_tells_as_json_where_it_is(

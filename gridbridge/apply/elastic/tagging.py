@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
-from gridbridge.errors import ConfigError, GridbridgeError, NotSeen
+from gridbridge.errors import ConfigError, GridbridgeError, Mistyped, NotSeen
 from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.policy import Policy
 
@@ -19,6 +19,20 @@ def tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
         return keeps.tags(cluster)
     except GridbridgeError as error:
         raise NotSeen(f"{policy.site.cluster}: {error}") from error
+
+
+def require_host(policy: Policy, host: str) -> None:
+    """Raise Mistyped for a host that the site's own cluster does not have; NotSeen."""
+    cluster = away(policy, _own(policy))
+    keeps = adapter_of(cluster).keeps_tags
+    if keeps is None:
+        return
+    try:
+        known = keeps.hosts(cluster)
+    except GridbridgeError as error:
+        raise NotSeen(f"{policy.site.cluster}: {error}") from error
+    if not any(is_same_host(one, host) for one in known):
+        raise Mistyped((f"{host}: cluster {policy.site.cluster} has no such execution host",))
 
 
 def change(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:

@@ -94,6 +94,12 @@ def tags(server: OarServer) -> Mapping[str, tuple[str, ...]]:
     return read_tags(call(server, commands.show_nodes(server)).checked().stdout)
 
 
+def hosts(server: OarServer) -> tuple[str, ...]:
+    """Return all nodes."""
+    told = read_resources(call(server, commands.show_nodes(server)).checked().stdout)
+    return tuple(dict.fromkeys(one.host for one in told))
+
+
 def read_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
     """Read them; available_upto says what may not be woken."""
     return {host: tuple(text.split(BETWEEN)) for host, text in _told(read_resources(document))}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from gridbridge.batch.gridengine import commands, qconf
 from gridbridge.batch.gridengine.demand import read_hosts
+from gridbridge.batch.gridengine.membership.hosts import admitted
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed
 from gridbridge.model.route import Cell
@@ -23,6 +24,11 @@ def tags(cell: Cell) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of all hosts that have some; CommandFailed when the cell does not answer."""
     document = call(cell, commands.hosts(cell, (NAME,))).checked().stdout
     return read(document)
+
+
+def hosts(cell: Cell) -> tuple[str, ...]:
+    """Return all execution hosts."""
+    return admitted(cell)
 
 
 def read(document: bytes) -> Mapping[str, tuple[str, ...]]:
