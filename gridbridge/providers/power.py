@@ -29,6 +29,14 @@ DISCARD = "9"  # the port to which such packets are usually sent
 _log = logging.getLogger(__name__)
 
 
+Untold = Callable[[str, str], None]  # takes a host that does not tell its state, and why
+
+
+def log_untold(host: str, why: str) -> None:
+    """Log it, as a round does."""
+    _log.warning("event=no_state host=%s why=%r", host, why)
+
+
 class Switch(Protocol):
     """Turns one host on and off."""
 
@@ -52,6 +60,7 @@ class PowerProvider:
     switches: Mapping[str, Switch]
     cluster: str
     pool: str = ""  # under which the balancer keeps them
+    tell: Untold = log_untold
 
     def machines(self) -> tuple[Machine, ...]:
         """Return all hosts; those that don't tell their state have an unknown one, and are told."""
@@ -70,7 +79,7 @@ class PowerProvider:
         try:
             state = self.switches[name].state()
         except (NoCapacity, NotGranted, ProviderFailed) as error:
-            _log.warning("event=no_state host=%s why=%r", name, str(error))
+            self.tell(name, str(error))
             state = MachineState.UNKNOWN
         tags = {OWNER_TAG: self.cluster, POOL_TAG: self.pool}
         return Machine(id=name, name=name, state=state, tags=tags)
@@ -188,12 +197,16 @@ def magic_packet(mac: str) -> bytes:
 
 
 def made(
-    section: ProviderSection, hosts: Mapping[str, PoweredHost], cluster: str, pool: str
+    section: ProviderSection,
+    hosts: Mapping[str, PoweredHost],
+    cluster: str,
+    pool: str,
+    tell: Untold = log_untold,
 ) -> PowerProvider:
     """Return the provider of all hosts of a section, of which it has the name as their pool."""
     make = MAKERS[section.way]
     switches = {name: make(section, name, host) for name, host in hosts.items()}
-    return PowerProvider(switches=switches, cluster=cluster, pool=pool)
+    return PowerProvider(switches=switches, cluster=cluster, pool=pool, tell=tell)
 
 
 def _controller(section: ProviderSection, _: str, host: PoweredHost) -> Switch:

@@ -32,7 +32,7 @@ def provider_of(settings: Policy, pool: str) -> Provider:
     return made(_settled(section, at), at, settings.site.cluster)
 
 
-def power_of(settings: Policy, host: str) -> PowerSupply:
+def power_of(settings: Policy, host: str, tell: power.Untold = power.log_untold) -> PowerSupply:
     """Return who switches a host of the site's own on and off, and others with it.
 
     Raises ProviderFailed when there is nobody, or when a file of a secret can't be read.
@@ -42,12 +42,12 @@ def power_of(settings: Policy, host: str) -> PowerSupply:
     if at is None or section is None:
         raise ProviderFailed(f"host {host}: nobody switches it on and off; [power.{host}]")
     with_it = {name: one for name, one in settings.powered.items() if one.provider == at.provider}
-    return power.made(section, with_it, settings.site.cluster, at.provider)
+    return power.made(section, with_it, settings.site.cluster, at.provider, tell)
 
 
-def switched(settings: Policy) -> dict[str, PowerSupply]:
+def switched(settings: Policy, tell: power.Untold = power.log_untold) -> dict[str, PowerSupply]:
     """Return who switches the site's own hosts on and off, by their sections' names."""
-    return {name: power_of(settings, host) for name, host in _one_of_each(settings)}
+    return {name: power_of(settings, host, tell) for name, host in _one_of_each(settings)}
 
 
 def makers(settings: Policy) -> dict[str, Provider]:

@@ -163,6 +163,9 @@ def _tell_model(told: service.ToldModel, *, is_verbose: bool, has_headers: bool)
 
 
 def _tell_site(told: site.ToldSite, *, is_json: bool) -> None:
+    for host, why in told.untold:
+        left = f"{host} does not tell whether it has power, and is left as it is"
+        output.complain(f"gridbridge: {left}: {why}")
     if is_json:
         deeds = [
             {"host": one.host, "do": one.doing.value, **({"tag": one.tag} if one.tag else {})}

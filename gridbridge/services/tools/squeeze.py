@@ -17,6 +17,7 @@ from gridbridge.model.elastic.standby import STANDBY, Deed, RestFacts, tags_by_h
 from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.providers import registry
+from gridbridge.providers.power import Untold
 from gridbridge.services.elastic import deciding, looking, resting
 from gridbridge.services.tools import configured
 from gridbridge.shell.account import leave_root
@@ -32,6 +33,7 @@ class ToldSite:
     on: tuple[str, ...]
     sentence: str
     deeds: tuple[Deed, ...]
+    untold: tuple[tuple[str, str], ...] = ()  # hosts that don't tell their power, and why
 
 
 def plan(
@@ -61,11 +63,12 @@ def plan(
                 f" ({rules.target_reserve:g}) would be right",
             )
         )
+    untold = dict[str, str]()
     if folder:
         seen = looking.look_at(folder, policy.balance.queue)
     else:
         leave_root(BALANCE_ACCOUNT)  # whose files the providers need
-        seen = _with_own(looking.look(policy, now), policy)
+        seen = _with_own(looking.look(policy, now), policy, untold.__setitem__)
     tags = {} if folder else tags_by_host(tagging.tags(policy))
     standby = resting.standby_of(
         seen, {one.name for one in seen.nodes}, policy.demand.retry_s, tags
@@ -74,7 +77,13 @@ def plan(
     planned = deciding.planned(seen, policy.balance, policy.demand, policy.pools)
     facts = RestFacts(tags=tags, movable={} if folder else _movable(policy, seen))
     found, done, sentence = resting.decide(seen, planned, policy.balance, rules, facts)
-    return ToldSite(off=found.off, on=found.on, sentence=sentence, deeds=done)
+    return ToldSite(
+        off=found.off,
+        on=found.on,
+        sentence=sentence,
+        deeds=done,
+        untold=tuple(sorted(untold.items())),
+    )
 
 
 def _movable(policy: Policy, seen: Situation) -> Mapping[str, tuple[Shape, ...]]:
@@ -83,9 +92,9 @@ def _movable(policy: Policy, seen: Situation) -> Mapping[str, tuple[Shape, ...]]
     return membership_of(policy).movable(one.name for one in seen.nodes)
 
 
-def _with_own(seen: Situation, policy: Policy) -> Situation:
+def _with_own(seen: Situation, policy: Policy, tell: Untold) -> Situation:
     """Return a situation with the hosts that are switched on and off, as if long idle."""
-    providers = registry.switched(policy)
+    providers = registry.switched(policy, tell)
     world = World(
         now=seen.now,
         cluster=policy.site.cluster,
@@ -104,6 +113,10 @@ def _idle(node: Node, world: World) -> Node:
 
 
 def tag(host: str, suffix: str, *, is_wanted: bool, path: str = CONFIG) -> tuple[str, ...]:
-    """Give a host a standby tag, or take it; return its tags. NotSeen, CommandFailed."""
+    """Give a host a standby tag, or take it; return its tags.
+
+    Raises Mistyped for a host that the cluster does not have, NotSeen, CommandFailed.
+    """
     policy = configured.with_own_cluster(path)
+    tagging.require_host(policy, host)
     return tagging.change(policy, host, f"{STANDBY}{suffix}", is_wanted=is_wanted)
