@@ -2,8 +2,11 @@
 
 import json
 import shlex
+from collections.abc import Mapping
 
+from gridbridge.model.elastic.owned import Cause, Owned
 from gridbridge.model.elastic.sections import ProviderKind, ProviderSection
+from gridbridge.model.elastic.standby import STANDBY, tags_of
 
 
 def ending(machine: str, provider: str, section: ProviderSection | None) -> str:
@@ -17,6 +20,26 @@ def ending(machine: str, provider: str, section: ProviderSection | None) -> str:
     told = " ".join((section.driver, section.region)).strip() if section else ""
     place = f" ({told})" if told else ""
     return f"end machine {machine} of provider {provider}{place} with the cloud's own tools"
+
+
+def is_own_host(node: Owned) -> bool:
+    """Say whether a node is a host of the site's own, which is switched on and off."""
+    return node.machine == node.name
+
+
+def waking(node: Owned, tags: Mapping[str, tuple[str, ...]]) -> str:
+    """Return who has a host of the site's own work again that is off."""
+    tag = f"`gridbridge balance tag {node.name} SUFFIX`"
+    lacks_tag = not any(one.startswith(STANDBY) for one in tags_of(node.name, tags))
+    if node.cause is Cause.DRAINED:
+        more = f", then {tag}" if lacks_tag else ""
+        free = f"`gridbridge balance keep --free {node.name}`{more}"
+        return f"it is off, and no round wakes it: an administrator drained it; {free} allows it"
+    if lacks_tag:
+        return f"it is off, and no round wakes it: it has no tag; {tag} gives it one"
+    if node.cause is Cause.UNDER_TASKS:
+        return f"it is off: {node.cause}"
+    return "it is off, and is woken when it is wanted"
 
 
 def _place(section: ProviderSection) -> str:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Container, Iterable, Mapping
 
 from gridbridge.decisions.elastic import listed
+from gridbridge.decisions.elastic.by_hand import is_own_host
 from gridbridge.model.elastic.machines import POOL_TAG, Machine
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Owned, World
@@ -29,7 +30,7 @@ def unreachable(world: World, providers: Container[str]) -> None:
         words = "event=no_provider node=%s pool=%s machine=%s mend=%r"
         section = f"write [pool.{one.pool}] with its provider into gridbridge.toml again"
         mend = f"{section}, then `gridbridge balance drain {one.name}`"
-        if one.machine == one.name:  # as each host of the site's own has it
+        if is_own_host(one):
             mend += f"; if [provider.{one.pool}] switched it on and off, write that section again"
         _log.warning(words, one.name, one.pool, one.machine, mend)
 
@@ -45,12 +46,12 @@ def left_behind(nodes: Iterable[Owned], opening: Callable[[str], str]) -> tuple[
     return tuple(
         f"{one.name}: {one.state.value}, and no round goes on with it; {_mend(one, opening)}"
         for one in nodes
-        if one.machine != one.name or one.state is not NodeState.READY
+        if not is_own_host(one) or one.state is not NodeState.READY
     )
 
 
 def _mend(node: Owned, opening: Callable[[str], str]) -> str:
-    if node.machine == node.name:  # as each host of the site's own has it
+    if is_own_host(node):
         return f"`{opening(node.name)}` opens it once it is on"
     return f"with [pool.{node.pool}] and its provider there again it is given back"
 

@@ -5,14 +5,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from gridbridge.apply.elastic import tagging
+from gridbridge.decisions.elastic import by_hand
 from gridbridge.decisions.elastic.rounds import noted
 from gridbridge.errors import ConfigError
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.explained import Explained
-from gridbridge.model.elastic.nodes import is_same_host
+from gridbridge.model.elastic.nodes import NodeState, is_same_host
 from gridbridge.model.elastic.owned import Owned
 from gridbridge.model.elastic.plan import Rules, Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
+from gridbridge.model.elastic.standby import tags_by_host
 from gridbridge.model.elastic.told import Told
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
@@ -120,7 +123,11 @@ def explain(
     told = deciding.decide(seen, rules, demand, pools)
     if what.isascii() and what.isdecimal():
         return _of_job(int(what), seen, told)
-    return _of_host(what, nodes, seen, told, is_unseen=not folder and is_hidden())
+    found = _of_host(what, nodes, seen, told, is_unseen=not folder and is_hidden())
+    if found.node and found.node.state is NodeState.STANDBY and by_hand.is_own_host(found.node):
+        tags = tags_by_host(tagging.tags(configured.with_own_cluster(path)))
+        return replace(found, reason=by_hand.waking(found.node, tags))
+    return found
 
 
 def _of_job(job: int, seen: Situation, told: Told) -> Explained:

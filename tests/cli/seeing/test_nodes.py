@@ -9,6 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
+from gridbridge.decisions.elastic.by_hand import waking
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import Owned
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
@@ -86,6 +89,22 @@ def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
     assert told.reason == (
         "whether it is the balancer's is not known here: root and gridbridge-admin see that"
     )
+
+
+def test_a_host_that_is_off_is_told_what_wakes_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = looking.look_at(str(folder))
+    policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={})
+    monkeypatch.setattr(balance.configured, "with_own_cluster", lambda _: policy)
+    monkeypatch.setattr(balance, "_seen", lambda *_: seen)
+    monkeypatch.setattr(balance.tagging, "tags", lambda _: {})
+    name = "alpha-n2"
+    off = Owned(name=name, pool="rack", machine=name, state=NodeState.STANDBY, since=seen.now)
+
+    told = balance.explain(name, seen.now, (off,))
+
+    assert (told.node, told.reason) == (off, waking(off, {}))
 
 
 @pytest.mark.skipif(has_account(), reason="root would become that account")
