@@ -86,6 +86,14 @@ class GridEngineMembership:
         """Return the line that opens a host by hand."""
         return f"qmod -e '*@{host}'"
 
+    def clearing(self, host: str) -> str:
+        """Return the lines that have what is listed on a dead host run elsewhere, or end."""
+        queues = f"'*@{host}'"
+        return (
+            f"`qmod -rq {queues}` has what may run again run elsewhere,"
+            f" `qstat -u '*' -s rs -q {queues}` shows the rest, `qdel -f JOB.TASK` ends one"
+        )
+
     def look(self, host: str) -> Idleness:
         """Ask the cell about a host now; tasks of best-effort queues don't count."""
         found = hosts.instances(self.cell, host)

@@ -37,6 +37,10 @@ class Membership(Protocol):
         """Return the line by which an administrator has a host that is on take jobs again."""
         ...
 
+    def clearing(self, host: str) -> str:
+        """Return how an administrator ends what is listed on a host that is dead or off."""
+        ...
+
     def look(self, host: str) -> Idleness:
         """Ask the cell about a host now."""
         ...

@@ -84,6 +84,10 @@ class OarNodes:
         """Return the line that opens a node by hand."""
         return " ".join(nodes.setting("open", host))
 
+    def clearing(self, host: str) -> str:
+        """Return the lines that end the jobs of a node that is off."""
+        return f"`oarnodes {host}` shows its jobs, `oardel JOB` ends one"
+
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[Shape, ...]]:
         """Tell of none: OAR begins a job anew under another number, and not by request."""
         del hosts

@@ -164,7 +164,7 @@ def _ready(case: Case) -> Due | None:
     One whose queue somebody had closed is opened once none is.
     """
     if case.is_off:
-        return Due(node=_off(case.as_(NodeState.STANDBY)))
+        return Due(node=_off(_told(case, case.as_(NodeState.STANDBY))))
     if case.node.step is JoinStep.CLOSED and case.reports and not case.is_any_closed:
         return Due(node=case.node, act=Act.OPEN)
     is_idle = case.reports and case.host is not None and not case.host.is_busy
@@ -176,8 +176,20 @@ def _ready(case: Case) -> Due | None:
 def _draining(case: Case) -> Due | None:
     """Go on until it is off."""
     if case.is_off:
-        return Due(node=_off(case.as_(NodeState.STANDBY, case.node.cause)))
+        return Due(node=_off(_told(case, case.as_(NodeState.STANDBY, case.node.cause))))
     return Due(node=case.node, act=Act.REST)
+
+
+def _told(case: Case, node: Owned) -> Owned:
+    """Return a node that is off with the cause that tells of tasks there, or without it.
+
+    A cause that keeps it from being woken stays.
+    """
+    if node.cause is Cause.DRAINED or node.cause.is_boot_failure:
+        return node
+    if case.host is not None and case.host.is_busy:
+        return replace(node, cause=Cause.UNDER_TASKS)
+    return replace(node, cause=Cause.NONE) if node.cause is Cause.UNDER_TASKS else node
 
 
 def _off(node: Owned) -> Owned:
@@ -191,8 +203,9 @@ def _standby(case: Case) -> Due | None:
     One that was told to go off, and that nobody has seen off since, is told again. Any other that
     has power and is silent may have somebody at work there.
     """
-    if case.is_told_off and case.node.up_since is not None:
-        return Due(node=_off(case.node))
+    if case.is_told_off:
+        node = _off(_told(case, case.node) if case.is_off else case.node)
+        return Due(node=node) if node != case.node else None
     if case.is_late and case.is_up:
         return Due(node=case.as_(NodeState.JOINING), act=Act.OPEN)
     if case.is_late and case.has_power and case.node.up_since is not None:
@@ -216,7 +229,7 @@ def _booting(case: Case) -> Due | None:
 def _joining(case: Case) -> Due | None:
     """Go on: it was up."""
     if case.is_off:
-        return Due(node=_off(case.as_(NodeState.STANDBY)))
+        return Due(node=_off(_told(case, case.as_(NodeState.STANDBY))))
     return Due(node=case.node, act=Act.OPEN)
 
 

@@ -21,6 +21,28 @@ def hanging(world: World, silent_s: float) -> tuple[Owned, ...]:
     return tuple(one for one in _stuck(world) if listed.silent_for_s(one, world) > silent_s)
 
 
+def off_under_tasks(world: World) -> tuple[Owned, ...]:
+    """Return the hosts of the site's own that are off while the cell lists tasks there.
+
+    Nobody but a person switches such a host off. One that is being woken is left to that.
+    """
+    off = {
+        (pool, one.id)
+        for pool in world.switched
+        for one in world.machines.get(pool, ())
+        if one.state is MachineState.STOPPED
+    }
+    return tuple(
+        one
+        for one in world.kept
+        if (one.pool, one.machine) in off
+        and one.state is not NodeState.BOOTING
+        and (host := world.host_of(one.name)) is not None
+        and host.is_busy
+        and host.is_silent
+    )
+
+
 def unlisted(world: World) -> tuple[Owned, ...]:
     """Return the nodes that report, and whose machines their provider has not listed for a while.
 

@@ -30,6 +30,7 @@ class Cause(StrEnum):
     SILENT = "its execution daemon is silent"
     ANOTHERS = "its tag names another owner"
     DOUBLE = "another machine has its name"
+    UNDER_TASKS = "somebody switched it off under tasks, which are still listed there"
     NOT_SWITCHED = "nobody switches it on and off any more"
 
     @property

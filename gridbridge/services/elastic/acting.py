@@ -108,7 +108,9 @@ class Balancer:
         telling.unlisted(untended.unlisted(world), self._site.pools)
         telling.other_hosts(world, self._site.ending)
         telling.homeless(untended.homeless(world), self._site.ending)
-        telling.hanging(untended.hanging(world, self.patience.silent_s))
+        clearing = self._acts.membership.clearing
+        telling.hanging(untended.hanging(world, self.patience.silent_s), clearing)
+        telling.off_under_tasks(untended.off_under_tasks(world), clearing)
         left = untended.left_off(world, self._memory.nodes.all())
         telling.left_off(left, self._acts.membership.opening)
 

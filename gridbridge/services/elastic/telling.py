@@ -86,12 +86,15 @@ def homeless(machines: Iterable[tuple[str, Machine]], ending: Ending) -> None:
         _log.warning(words, one.id, one.name, one.pool, mend)
 
 
-def hanging(nodes: Iterable[Owned]) -> None:
+def hanging(nodes: Iterable[Owned], clearing: Callable[[str], str]) -> None:
     """Tell of nodes that hang under tasks."""
     for one in nodes:
-        queues = f"'*@{one.name}'"
-        mend = (
-            f"`qmod -rq {queues}` has what may run again run elsewhere,"
-            f" `qstat -u '*' -s rs -q {queues}` shows the rest, `qdel -f JOB.TASK` ends one"
-        )
-        _log.warning("event=hangs node=%s machine=%s mend=%r", one.name, one.machine, mend)
+        words = "event=hangs node=%s machine=%s mend=%r"
+        _log.warning(words, one.name, one.machine, clearing(one.name))
+
+
+def off_under_tasks(nodes: Iterable[Owned], clearing: Callable[[str], str]) -> None:
+    """Tell of hosts that somebody switched off under tasks."""
+    for one in nodes:
+        mend = f"switch it on again, or: {clearing(one.name)}"
+        _log.warning("event=off_under_tasks node=%s mend=%r", one.name, mend)

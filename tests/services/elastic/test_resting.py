@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import WishFor
+from gridbridge.model.elastic.owned import Cause, WishFor
 from gridbridge.model.elastic.plan import Rules, Verdict
 from gridbridge.model.elastic.sections import Restriction
 from gridbridge.model.elastic.standby import STANDBY_AUTO
@@ -547,6 +547,28 @@ def test_a_clock_that_was_set_back_switches_nothing_off_in_use(world: World) -> 
     assert all(
         world.cell.hosts[name].is_open for name in world.nodes() if name not in asleep(world)
     )
+
+
+def test_a_host_that_somebody_switches_off_under_tasks_is_told(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As long as its tasks are listed; it rests then as any other."""
+    world.cell.waits = [HOUR] * 8
+    world.minutes(3)
+    world.switches.up_at["alpha-n2"] = None
+    world.minutes(2)
+    (told,) = {one.getMessage() for one in caplog.records if "off_under_tasks" in one.getMessage()}
+    (kept,) = (one for one in Memory(world.database()).nodes.all() if one.name == "alpha-n2")
+    world.cell.hosts["alpha-n2"].ends = []
+    caplog.clear()
+    world.minutes(1)
+    (after,) = (one for one in Memory(world.database()).nodes.all() if one.name == "alpha-n2")
+
+    assert "node=alpha-n2" in told
+    assert "clear alpha-n2" in told
+    assert (kept.state.value, kept.cause) == (OFF, Cause.UNDER_TASKS)
+    assert (after.state.value, after.cause) == (OFF, Cause.NONE)
+    assert "off_under_tasks" not in caplog.text
 
 
 def test_who_switches_a_host_on_has_it_work(world: World) -> None:

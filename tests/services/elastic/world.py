@@ -345,6 +345,10 @@ class Cell:
         """Return how to open it by hand."""
         return f"open {host}"
 
+    def clearing(self, host: str) -> str:
+        """Return how to end what is listed there by hand."""
+        return f"clear {host}"
+
     def make_way(self, host: str) -> bool:
         """Suspend best-effort tasks, which are gone a moment later."""
         self.trouble.may_end()
