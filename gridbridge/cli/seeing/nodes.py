@@ -108,8 +108,10 @@ def drain(host: str, is_json: bool) -> None:
 def keep(host: str, is_freed: bool, is_json: bool) -> None:
     """Have a node stay, however long it is idle.
 
+    One that a round takes out at this moment may go all the same: `gridbridge balance status` shows
+    it, and the log has `event=kept_too_late`.
     For root and gridbridge-admin. Exit status: 0; 2 for an error, such as a host that is none of
-    the balancer's nodes.
+    the balancer's nodes, or one that is being removed.
 
     \b
     Example:
@@ -118,7 +120,10 @@ def keep(host: str, is_freed: bool, is_json: bool) -> None:
     """
     words = "may be removed again" if is_freed else "is kept"
     wish = WishFor.FREE if is_freed else WishFor.KEEP
-    _ask(host, wish, f"{words} from the next round on", is_json=is_json)
+    leaving = "is being removed; it is kept if it has not left the cluster at the next round"
+    _ask(
+        host, wish, f"{words} from the next round on", "" if is_freed else leaving, is_json=is_json
+    )
 
 
 @click.command()
@@ -154,14 +159,16 @@ def history(count: int, is_json: bool) -> None:
         output.line(f"{one.number}  {clock(one.at, now)}  {one.sentence}")
 
 
-def _ask(host: str, wish: WishFor, words: str, *, is_json: bool) -> None:
+def _ask(host: str, wish: WishFor, words: str, leaving: str = "", *, is_json: bool) -> None:
+    """Ask for it, and say what becomes of it; a node that is leaving may have other words."""
     from gridbridge.services.elastic import nodes
 
     node = nodes.ask(host, wish)
     if is_json:
         output.as_json({"host": node.name, "state": node.state.value, "wish": wish.value})
         return
-    output.line(f"{node.name} {words}")
+    is_leaving = bool(leaving) and node.state is NodeState.DRAINING
+    output.line(f"{node.name} {leaving if is_leaving else words}")
 
 
 def _nodes(now: datetime) -> tuple[Owned, ...]:

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -179,6 +179,25 @@ def taken_up(asked: Asked, after: Iterable[Owned]) -> Asked:
     """Return what is done of what was asked for, or is meant by now; the rest has to wait."""
     left = {one.name for one in after if one.cause is not Cause.DRAINED}
     return replace(asked, drained=asked.drained - left)
+
+
+def kept_back(dues: Iterable[Due], kept: Set[str]) -> tuple[Due, ...]:
+    """Return what is due when these nodes are to be kept, as somebody asked since they were seen.
+
+    Those that were to be taken out, or put to rest, are opened instead.
+    """
+    return tuple(
+        replace(one, node=replace(one.node, is_kept=True))
+        if one.act in (Act.REMOVE, Act.REST) and one.node.name in kept
+        else one
+        for one in dues
+    )
+
+
+def too_late(asked: Asked, after: Iterable[Owned]) -> tuple[str, ...]:
+    """Return the nodes that were to be kept, and are on their way out or gone."""
+    staying = {one.name for one in after if one.state not in (NodeState.REMOVING, NodeState.GONE)}
+    return tuple(sorted(asked.kept - staying))
 
 
 def _drained(node: Owned, world: World, cause: Cause) -> Due:

@@ -192,14 +192,16 @@ class Balancer:
     def apply(self, seen: Seen, plan: RoundPlan) -> None:
         """Keep what is meant, do it side by side, and keep what came of it."""
         with self._memory.database.transaction():
-            meant = _after(seen.world.kept, plan.dues)
+            dues = rounds.kept_back(plan.dues, self._memory.asked().kept)
+            meant = _after(seen.world.kept, dues)
             self._memory.nodes.replace(meant)
             self._memory.forget_asked(rounds.taken_up(seen.asked, meant))
-        self.done = self._do(plan.dues, replace(self._acts, closed=seen.world.closed))
+        telling.too_late(rounds.too_late(seen.asked, meant))
+        self.done = self._do(dues, replace(self._acts, closed=seen.world.closed))
         there = _after(seen.world.kept, self.done)
         after = [one for one in there if one.state is not NodeState.GONE]
         changes = [(one.before, one.node) for one in self.done]
-        is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_is_turn, plan.dues))
+        is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_is_turn, dues))
         self._note(seen, after, changes, plan.plan.watched, is_changed=is_changed)
         _tell(changes)
         if self._site.kills_master:

@@ -86,6 +86,12 @@ def homeless(machines: Iterable[tuple[str, Machine]], ending: Ending) -> None:
         _log.warning(words, one.id, one.name, one.pool, mend)
 
 
+def too_late(nodes: Iterable[str]) -> None:
+    """Tell of nodes that somebody wanted to keep when they were being taken out already."""
+    for name in nodes:
+        _log.warning("event=kept_too_late node=%s", name)
+
+
 def hanging(nodes: Iterable[Owned], clearing: Callable[[str], str]) -> None:
     """Tell of nodes that hang under tasks."""
     for one in nodes:

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import StateError
+from gridbridge.model.elastic.joining import Leaving
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import WishFor
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.services.elastic import nodes
+from gridbridge.services.elastic.acting import Balancer
+from gridbridge.services.elastic.balanced import RoundPlan, Seen
 from gridbridge.services.elastic.memory import Memory
 from tests.services.elastic.world import Trouble, World
 
@@ -159,3 +162,44 @@ def test_history_tells_what_was_done_oldest_first(world: World) -> None:
 
     assert 2 == len(told)
     assert all("join alpha-n10" in one for one in told)
+
+
+def test_a_node_that_somebody_keeps_while_a_round_decides_to_remove_it_stays(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The round had read what was asked before."""
+    world.limits["min_nodes"] = 0
+    decide, removed = Balancer.decide, list[str]()
+
+    def decided(balancer: Balancer, seen: Seen) -> RoundPlan:
+        plan = decide(balancer, seen)
+        removed.extend(plan.plan.remove)
+        for name in plan.plan.remove:
+            nodes.ask(name, WishFor.KEEP, place(world))
+        return plan
+
+    monkeypatch.setattr(Balancer, "decide", decided)
+    world.minutes(60)
+
+    assert (["alpha-n10"], {"alpha-n10": "ready"}) == (removed, world.nodes())
+    assert world.cell.hosts["alpha-n10"].is_open
+
+
+def test_who_keeps_a_node_too_late_is_told_in_the_log_once(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is being taken out just then."""
+    world.limits["min_nodes"] = 0
+    leave = world.cell.leave
+
+    def kept_meanwhile(host: str, *, is_dead: bool) -> Leaving:
+        monkeypatch.undo()
+        nodes.ask(host, WishFor.KEEP, place(world))
+        return leave(host, is_dead=is_dead)
+
+    monkeypatch.setattr(world.cell, "leave", kept_meanwhile)
+    world.minutes(60)
+
+    told = [one.getMessage() for one in caplog.records if "too_late" in one.getMessage()]
+    assert ["event=kept_too_late node=alpha-n10"] == told
+    assert ({}, ()) == (world.nodes(), nodes.overview(world.now, place(world)).asked)
