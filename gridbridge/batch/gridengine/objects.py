@@ -40,6 +40,7 @@ def cell_setup(cell: Cell, of_host: str) -> CellSetup:
         managers=names(cell, "-sm"),
         submit_hosts=names(cell, "-ss"),
         admin_hosts=names(cell, "-sh"),
+        host_groups=names(cell, "-shgrpl"),
         user_lists=_user_lists(cell),
     )
 

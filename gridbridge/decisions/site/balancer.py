@@ -90,6 +90,8 @@ def running(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[Fin
             hint=hint,
         )
     yield from _programs(facts, policy)
+    if facts.cell:
+        yield from _places(facts.cell, policy)
     yield _last(facts, policy.balance, now)
 
 
@@ -101,6 +103,29 @@ def programs(policy: Policy) -> dict[str, str]:
         name: policy.providers[name].program for name in sorted(used & policy.providers.keys())
     }
     return {name: program for name, program in found.items() if program}
+
+
+def _places(cell: CellRights, policy: Policy) -> Iterator[Finding]:
+    """Tell of queues and host groups that the file names and the cell does not have."""
+    named = {("queue", policy.balance.queue): "[balance] queue"}
+    for name, pool in policy.pools.items():
+        for key, kind, text in (
+            ("queues", "queue", pool.queues),
+            ("hostgroups", "host group", pool.hostgroups),
+        ):
+            for one in text.split() if pool.provider else ():
+                named.setdefault((kind, one), f"[pool.{name}] {key}")
+    there = {"queue": cell.queues, "host group": cell.host_groups}
+    makes = {"queue": "-aq", "host group": "-ahgrp"}
+    for (kind, one), key in named.items():
+        if one not in there[kind]:
+            yield Finding(
+                item=f"{cell.name}: {kind} {one}",
+                state=State.BROKEN,
+                found="missing",
+                right=f"one, as {key} names it",
+                hint=f"qconf {makes[kind]} {one} makes it; or write the right one into {key}",
+            )
 
 
 def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[Finding]:

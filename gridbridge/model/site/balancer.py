@@ -16,6 +16,8 @@ class CellRights:
     managers: tuple[str, ...]
     admin_hosts: tuple[str, ...]
     queue_order: str = ""  # queue_sort_method, sched_conf(5)
+    queues: frozenset[str] = frozenset()
+    host_groups: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

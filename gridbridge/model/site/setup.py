@@ -118,6 +118,7 @@ class CellSetup:
     managers: tuple[str, ...] = ()
     submit_hosts: tuple[str, ...] = ()
     admin_hosts: tuple[str, ...] = ()
+    host_groups: tuple[str, ...] = ()
     user_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # ours: who is in each
 
     @staticmethod

@@ -118,6 +118,8 @@ def _cell(policy: Policy) -> CellRights | None:
         managers=found.managers,
         admin_hosts=found.admin_hosts,
         queue_order=found.scheduler.get(QUEUE_ORDER, ""),
+        queues=frozenset(found.queues),
+        host_groups=frozenset(found.host_groups),
     )
 
 

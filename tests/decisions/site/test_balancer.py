@@ -46,6 +46,8 @@ RIGHT = BalancerFacts(
         master="alpha-master",
         managers=("root", BALANCE_ACCOUNT),
         admin_hosts=("alpha-master",),
+        queues=frozenset({"all.q"}),
+        host_groups=frozenset({"@allhosts"}),
     ),
     may_be_root=True,
     service_may_too=False,
@@ -243,3 +245,18 @@ def test_a_file_asks_for_a_balancer_by_a_maximum_and_a_provider(
     policy: Policy, expected: bool
 ) -> None:
     assert expected == balancer.is_wanted(policy)
+
+
+def test_queues_and_host_groups_that_pools_name_have_to_be_there() -> None:
+    """Nobody asks for those of a pool that has no provider."""
+    pools = {
+        "fat": Pool(provider="cloud", hostgroups="@allhosts @fat", queues="all.q big.q"),
+        "later": Pool(hostgroups="@later"),
+    }
+    policy = replace(POLICY, pools=pools, balance=replace(POLICY.balance, queue="main.q"))
+
+    assert {
+        "alpha: queue main.q",
+        "alpha: queue big.q",
+        "alpha: host group @fat",
+    } == wrong(RIGHT, policy).keys()
