@@ -94,6 +94,15 @@ class GridEngineMembership:
             f" `qstat -u '*' -s rs -q {queues}` shows the rest, `qdel -f JOB.TASK` ends one"
         )
 
+    def forgetting(self, host: str) -> str:
+        """Return the lines that take a dead host out of the cell, and its name out of files."""
+        cell = (
+            f"`qconf -purge queue '*' QUEUE@{host}` of each queue with values of its own there,"
+            f" `qconf -dattr hostgroup hostlist {host} @GROUP` of each of its host groups,"
+            f" `qconf -de {host}`, `qconf -dh {host}`"
+        )
+        return f"{cell}, and as root `{AS_ROOT} unexport {host}`, `{AS_ROOT} unname {host}`"
+
     def look(self, host: str) -> Idleness:
         """Ask the cell about a host now; tasks of best-effort queues don't count."""
         found = hosts.instances(self.cell, host)

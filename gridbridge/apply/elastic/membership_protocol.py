@@ -41,6 +41,10 @@ class Membership(Protocol):
         """Return how an administrator ends what is listed on a host that is dead or off."""
         ...
 
+    def forgetting(self, host: str) -> str:
+        """Return how an administrator takes a host out that is gone."""
+        ...
+
     def look(self, host: str) -> Idleness:
         """Ask the cell about a host now."""
         ...

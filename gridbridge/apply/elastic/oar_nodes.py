@@ -88,6 +88,10 @@ class OarNodes:
         """Return the lines that end the jobs of a node that is off."""
         return f"`oarnodes {host}` shows its jobs, `oardel JOB` ends one"
 
+    def forgetting(self, host: str) -> str:
+        """Return the line that removes a node."""
+        return f"`oarremoveresource RESOURCE` for each that `oarnodes {host}` shows"
+
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[Shape, ...]]:
         """Tell of none: OAR begins a job anew under another number, and not by request."""
         del hosts

@@ -1,10 +1,11 @@
 """What no round mends by itself, so that an administrator is told of it."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from gridbridge.decisions.elastic import listed
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
-from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.nodes import NodeState, short_name
 from gridbridge.model.elastic.owned import Owned, World, reports
 
 HOSTS = (NodeState.JOINING, NodeState.READY, NodeState.DRAINING, NodeState.STANDBY)
@@ -41,6 +42,22 @@ def off_under_tasks(world: World) -> tuple[Owned, ...]:
         and host.is_busy
         and host.is_silent
     )
+
+
+def machineless(world: World, prefix: str) -> tuple[str, ...]:
+    """Return the silent hosts that are named as our nodes are, and of which nobody has a machine.
+
+    Their machines went while nobody kept them, as when the state file was lost. They may be hosts
+    of the site's own all the same: nothing is done about them. None is told while a list is missing
+    or many hosts are silent.
+    """
+    if world.is_unready or not world.pools or not world.pools <= world.machines.keys():
+        return ()
+    listed_ = {short_name(one.name) for some in world.machines.values() for one in some}
+    known = listed_ | {short_name(one.name) for one in world.kept}
+    named = re.compile(f"{re.escape(prefix)}[0-9]+")
+    silent = (name for name, one in world.hosts.items() if one.is_silent)
+    return tuple(sorted(name for name in silent if named.fullmatch(name) and name not in known))
 
 
 def unlisted(world: World) -> tuple[Owned, ...]:

@@ -110,6 +110,9 @@ class Balancer:
         telling.homeless(untended.homeless(world), self._site.ending)
         clearing = self._acts.membership.clearing
         telling.hanging(untended.hanging(world, self.patience.silent_s), clearing)
+        prefix = rounds.prefix_of(self._site.rules, world.cluster)
+        forgetting = self._acts.membership.forgetting
+        telling.machineless(untended.machineless(world, prefix), forgetting)
         telling.off_under_tasks(untended.off_under_tasks(world), clearing)
         left = untended.left_off(world, self._memory.nodes.all())
         telling.left_off(left, self._acts.membership.opening)

@@ -86,6 +86,13 @@ def homeless(machines: Iterable[tuple[str, Machine]], ending: Ending) -> None:
         _log.warning(words, one.id, one.name, one.pool, mend)
 
 
+def machineless(hosts: Iterable[str], forgetting: Callable[[str], str]) -> None:
+    """Tell of hosts named as nodes are that are silent, and of which nobody has a machine."""
+    for name in hosts:
+        mend = f"if it is gone: {forgetting(name)}"
+        _log.warning("event=no_machine host=%s mend=%r", name, mend)
+
+
 def too_late(nodes: Iterable[str]) -> None:
     """Tell of nodes that somebody wanted to keep when they were being taken out already."""
     for name in nodes:

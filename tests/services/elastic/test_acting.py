@@ -693,3 +693,26 @@ def test_a_round_that_does_something_does_not_say_that_nothing_is_done(world: Wo
     assert ("nothing more is done", True) in told
     assert ("nothing is done", False) in told
     assert {("nothing is done", True), ("nothing more is done", False)}.isdisjoint(told)
+
+
+def test_a_host_whose_machine_went_with_the_state_file_is_told_with_what_takes_it_out(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody knows whose it was; while a list is missing nobody knows that it is gone."""
+    world.cell.waits = [timedelta(hours=1)] * 2
+    world.minutes(9)
+    (machine,) = world.cloud.made.values()
+    Memory(world.database()).nodes.replace([])
+    world.cloud.made.clear()
+    world.cell.waits = []
+    world.cell.hosts[machine.name].is_silent = True
+    world.cloud.is_silent = True
+    world.minutes(1)
+    unknown = told_of(caplog, "no_machine")
+    world.cloud.is_silent = False
+    world.minutes(1)
+
+    assert [] == unknown
+    (told,) = set(told_of(caplog, "no_machine"))
+    assert f"host={machine.name} mend='if it is gone: forget {machine.name}'" in told
+    assert machine.name in world.cell.hosts

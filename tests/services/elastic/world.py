@@ -349,6 +349,10 @@ class Cell:
         """Return how to end what is listed there by hand."""
         return f"clear {host}"
 
+    def forgetting(self, host: str) -> str:
+        """Return how to take it out by hand."""
+        return f"forget {host}"
+
     def make_way(self, host: str) -> bool:
         """Suspend best-effort tasks, which are gone a moment later."""
         self.trouble.may_end()
