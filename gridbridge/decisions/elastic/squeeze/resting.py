@@ -33,7 +33,7 @@ from gridbridge.model.elastic.standby import (
 )
 
 BARRED = (Verdict.NO_MAXIMUM, Verdict.UNREADY)
-MAY_SHRINK = (
+MAY_SHRINK = (  # where a budget is spent, nodes that cost something go first: hosts cost nothing
     Verdict.NO_NEED,
     Verdict.ALL_FIT,
     Verdict.SPARE,
