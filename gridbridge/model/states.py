@@ -31,8 +31,9 @@ class QueueFact:
 
     ERROR = "error"  # until somebody clears the error
     DISABLED = "disabled"  # by hand
-    OFF_HOURS = "off-hours"  # disabled by its calendar
+    OFF_HOURS = "off-hours"  # disabled or suspended by its calendar
     SUSPENDED = "suspended"  # by hand, another queue or its calendar
+    BY_HAND = "by-hand"  # that somebody suspended it
     UNREACHABLE = "unreachable"  # its host is silent
     LOADED = "loaded"  # a load threshold is passed, or a value of it missing
     OVERLOADED = "overloaded"  # a suspend threshold is passed

@@ -102,7 +102,9 @@ def test_no_letters_raise(letters: str) -> None:
         ("au", {QueueFact.LOADED, QueueFact.UNREACHABLE}),
         ("dE", {QueueFact.DISABLED, QueueFact.ERROR}),
         ("DA", {QueueFact.OFF_HOURS, QueueFact.OVERLOADED}),
-        ("sSC", {QueueFact.SUSPENDED}),
+        ("s", {QueueFact.SUSPENDED, QueueFact.BY_HAND}),
+        ("S", {QueueFact.SUSPENDED}),
+        ("C", {QueueFact.SUSPENDED, QueueFact.OFF_HOURS}),
         ("c?", {QueueFact.UNKNOWN}),
     ],
 )

@@ -21,17 +21,17 @@ OF_JOBS = {
     "z": (Fact.FINISHED,),
 }
 OF_QUEUES = {
-    "E": QueueFact.ERROR,  # qmod -cq
-    "d": QueueFact.DISABLED,
-    "D": QueueFact.OFF_HOURS,
-    "s": QueueFact.SUSPENDED,
-    "S": QueueFact.SUSPENDED,
-    "C": QueueFact.SUSPENDED,
-    "u": QueueFact.UNREACHABLE,
-    "a": QueueFact.LOADED,
-    "A": QueueFact.OVERLOADED,
+    "E": (QueueFact.ERROR,),  # qmod -cq
+    "d": (QueueFact.DISABLED,),
+    "D": (QueueFact.OFF_HOURS,),
+    "s": (QueueFact.SUSPENDED, QueueFact.BY_HAND),  # qmod -sq
+    "S": (QueueFact.SUSPENDED,),  # by a superordinate queue of its host
+    "C": (QueueFact.SUSPENDED, QueueFact.OFF_HOURS),
+    "u": (QueueFact.UNREACHABLE,),
+    "a": (QueueFact.LOADED,),
+    "A": (QueueFact.OVERLOADED,),
 }
-UNKNOWN = (Fact.UNKNOWN,)
+UNKNOWN, UNKNOWN_QUEUE = (Fact.UNKNOWN,), (QueueFact.UNKNOWN,)
 
 
 def read_job(letters: str) -> JobState:
@@ -42,4 +42,5 @@ def read_job(letters: str) -> JobState:
 
 def read_queue(letters: str) -> QueueState:
     """Read a queue's letters on one host; none: it is open."""
-    return QueueState((OF_QUEUES.get(one, QueueFact.UNKNOWN) for one in letters), letters)
+    found = {fact for letter in letters for fact in OF_QUEUES.get(letter, UNKNOWN_QUEUE)}
+    return QueueState(found, letters)

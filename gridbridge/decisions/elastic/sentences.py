@@ -16,7 +16,7 @@ HINDRANCES = {
     Verdict.OVER_MONTH: "and another node would be over the month's budget",
     Verdict.ENOUGH_BOOTING: "and no more nodes may be on their way",
     Verdict.NO_SUCH_PLACE: "and nodes of pools would be in no queue or in unknown host groups",
-    Verdict.QUEUE_CLOSED: "and the queues of pools are disabled on all hosts (`qmod -e QUEUE`)",
+    Verdict.QUEUE_CLOSED: "and the queues of pools are closed on all hosts (`qstat -f` shows how)",
     Verdict.NO_NODE: "and no new node could run the others",
 }
 SENTENCES = {
@@ -26,7 +26,9 @@ SENTENCES = {
     Verdict.NOT_STABLE: "the last change was {unchanged_s:.0f} s ago, less than {stable_s:g} s",
     Verdict.BELOW_MINIMUM: "{useful} of at least {min_nodes} nodes{hindrance}",
     Verdict.NO_SLOTS: "{waiting} and {queue} has no slots, {of_max}",
-    Verdict.CLOSED: "{waiting} and {queue} is disabled on all hosts (`qmod -e {queue}`), {of_max}",
+    Verdict.CLOSED: (
+        "{waiting} and {queue} is closed on all hosts (`qstat -f -q {queue}` shows how), {of_max}"
+    ),
     Verdict.ON_THEIR_WAY: "{waiting} and {queue} has no slots, but nodes are on their way",
     Verdict.WAITS_TOO_LONG: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}, {of_max}",
     Verdict.WAITS: "{waiting} {waited_min:.0f} min, not over {wait_min:g} yet, {need}",

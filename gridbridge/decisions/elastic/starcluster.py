@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gridbridge.decisions.elastic import counting, faithful
 from gridbridge.decisions.elastic.counting import is_stable, takes, why_unable
-from gridbridge.decisions.elastic.demand.standing import closed_by_hand
+from gridbridge.decisions.elastic.demand.standing import closed_everywhere
 from gridbridge.decisions.elastic.readiness import counted, is_unready
 from gridbridge.decisions.elastic.removal import removable
 from gridbridge.model.elastic.cell import Waiting
@@ -45,7 +45,7 @@ def _growth(
         return Verdict.FULL, 0
     if not figures.jobs and figures.useful >= rules.min_nodes:
         return Verdict.NONE_IDLE, 0
-    if not is_faithful and rules.queue in closed_by_hand(seen):
+    if not is_faithful and rules.queue in closed_everywhere(seen):
         return Verdict.CLOSED, 0
     if figures.slots > 0 and not is_stable(figures, rules):
         return Verdict.NOT_STABLE, 0

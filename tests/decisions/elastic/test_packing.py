@@ -653,6 +653,23 @@ CLOSED = tuple(instance(name, state="d") for name in (MASTER, "n1"))
     [
         pytest.param(CLOSED, [], 0, Verdict.QUEUE_CLOSED, id="on all hosts"),
         pytest.param((*CLOSED, *full("n2")), [], 1, Verdict.MORE_WANTED, id="not on all"),
+        *(
+            pytest.param(
+                tuple(instance(name, state=state) for name in hosts.split()),
+                [],
+                expected,
+                Verdict.MORE_WANTED if expected else Verdict.QUEUE_CLOSED,
+                id=name,
+            )
+            for name, state, hosts, expected in (
+                ("its calendar disables it", "D", f"{MASTER} n1", 0),
+                ("its calendar disables it on its only host", "D", "n1", 0),
+                ("its calendar suspends it", "C", "n1", 0),
+                ("suspended by hand", "s", f"{MASTER} n1", 0),
+                ("suspended by hand on its only host", "s", "n1", 1),
+                ("suspended by another queue of each host", "S", f"{MASTER} n1", 1),
+            )
+        ),
         pytest.param((*CLOSED, instance("n2", state="du")), [], 0, Verdict.QUEUE_CLOSED, id="dead"),
         pytest.param(
             tuple(instance(name, state="du") for name in (MASTER, "n1")),

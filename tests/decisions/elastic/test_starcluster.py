@@ -439,6 +439,6 @@ def test_no_node_is_added_to_a_queue_that_somebody_closed() -> None:
 
     assert (found.verdict, found.add) == (Verdict.CLOSED, 0)
     assert sentence(found, RULES) == (
-        "1 job waits and all.q is disabled on all hosts (`qmod -e all.q`), 2 of 10 nodes:"
-        " nothing is done"
+        "1 job waits and all.q is closed on all hosts (`qstat -f -q all.q` shows how),"
+        " 2 of 10 nodes: nothing is done"
     )

@@ -66,7 +66,7 @@ def _usual(room: Room, ground: Ground) -> Offer:
 
 
 def _open(offer: Offer, ground: Ground) -> Offer:
-    """Return an offer without the queues that somebody closed; where that is all, with why."""
+    """Return an offer without the queues that are closed; where that is all, with why."""
     left = ground.without_closed(offer.room)
     if offer.room.parts and not left.parts:
         return replace(offer, most=0, hindrance=Verdict.QUEUE_CLOSED)

@@ -52,7 +52,7 @@ class Ground:
     queue: str  # where tasks go that ask for none, where no layout is known
     told: Mapping[str, frozenset[str]] = field(default_factory=dict)  # values that some host has
     in_cell: frozenset[str] = frozenset()  # consumables of the whole cell
-    closed: frozenset[str] = frozenset()  # queues that somebody closed everywhere
+    closed: frozenset[str] = frozenset()  # queues that nobody starts a task in, on any host
 
     def without_closed(self, room: Room) -> Room:
         """Return the room of a new node without what nobody may start there."""

@@ -21,6 +21,8 @@ from gridbridge.model.elastic.nodes import Node, Nodes, NodeState, is_same_host,
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.states import QueueFact
 
+BY_HAND = frozenset((QueueFact.DISABLED, QueueFact.BY_HAND))
+BY_CALENDAR = frozenset((QueueFact.OFF_HOURS,))
 AT, ASKED = "@", f"{HOSTNAME}="
 SHORT = "h"  # of hostname (complex(5))
 
@@ -36,7 +38,7 @@ def ground_of(seen: Situation, queue: str) -> Ground:
         queue=queue,
         told={name: frozenset(texts) for name, texts in told.items()},
         in_cell=frozenset(name for name, _ in seen.cell.left),
-        closed=closed_by_hand(seen),
+        closed=closed_everywhere(seen),
     )
 
 
@@ -69,19 +71,37 @@ def is_left_out(queue: str, seen: Situation) -> bool:
 def closed_by_hand(seen: Situation) -> frozenset[str]:
     """Return the queues that somebody closed: on two hosts or more that report, and on all.
 
-    One that is disabled on its only host may be open on others. Nodes that come, go or rest are
-    closed by the balancer; where it does not know its nodes, those that rest are silent.
+    One that is disabled or suspended on its only host may be open on others.
+    """
+    return frozenset(name for name, hosts in _closed(seen, BY_HAND).items() if hosts > 1)
+
+
+def closed_everywhere(seen: Situation) -> frozenset[str]:
+    """Return these queues, and those that their calendars close, on a single host too.
+
+    A calendar is the whole queue's, and so a new node's as well.
+    """
+    some = _closed(seen, BY_HAND | BY_CALENDAR)
+    by_calendar = _closed(seen, BY_CALENDAR)
+    return frozenset(name for name, hosts in some.items() if hosts > 1 or name in by_calendar)
+
+
+def _closed(seen: Situation, facts: frozenset[str]) -> Counter[str]:
+    """Return the queues that one of these facts closes on all hosts, and how many of them report.
+
+    Nodes that come, go or rest are closed by the balancer; where it does not know its nodes, those
+    that rest are silent.
     """
     ours = Nodes(one for one in seen.nodes if one.state is not NodeState.READY)
     closed, open_ = Counter[str](), set[str]()
     for one in seen.cell.instances:
         if ours.of_host(one.host):
             continue
-        if QueueFact.DISABLED not in one.state.facts:
+        if one.state.facts.isdisjoint(facts):
             open_.add(one.queue)
         elif QueueFact.UNREACHABLE not in one.state.facts:
             closed[one.queue] += 1
-    return frozenset(name for name, hosts in closed.items() if hosts > 1 and name not in open_)
+    return Counter({name: hosts for name, hosts in closed.items() if name not in open_})
 
 
 def is_busy(instances: Iterable[Instance]) -> bool:
