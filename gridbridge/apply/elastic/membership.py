@@ -15,7 +15,7 @@ from gridbridge.apply.clusters import away
 from gridbridge.apply.elastic.membership_protocol import Membership
 from gridbridge.apply.elastic.oar_nodes import OarNodes
 from gridbridge.apply.elastic.preparing import Preparing, address_of
-from gridbridge.batch.gridengine.membership import hosts
+from gridbridge.batch.gridengine.membership import hosts, reservations
 from gridbridge.batch.gridengine.membership.hosts import Instance
 from gridbridge.batch.gridengine.standby import moving
 from gridbridge.batch.oar import nodes
@@ -106,8 +106,10 @@ class GridEngineMembership:
     def look(self, host: str) -> Idleness:
         """Ask the cell about a host now; tasks of best-effort queues don't count."""
         found = hosts.instances(self.cell, host)
+        promised = {one.rpartition("@")[2] for one in reservations.granted(self.cell)}
+        used = any(one.is_used for one in found if not one.is_best_effort)
         return Idleness(
-            is_idle=not any(one.is_used for one in found if not one.is_best_effort),
+            is_idle=not used and host not in promised,
             is_closed=all(one.is_disabled for one in found),
             is_listed=bool(found) or host in hosts.admitted(self.cell),
         )

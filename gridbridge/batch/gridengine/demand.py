@@ -127,6 +127,7 @@ class _Rows:
         self.granted: Counter[str] = Counter()
         self._zone = zone
         self._deferred, self._caps = laid_out.deferred, laid_out.caps
+        self._promised = laid_out.promised
         self._exclusive = _exclusive(laid_out)
         self._running: list[int] = []  # in the queue that is being walked through
         self._slots_of: Counter[tuple[str, str, str]] = Counter()  # by owner, name and start
@@ -201,6 +202,7 @@ class _Rows:
                 Begun(owner=owner, name=name, slots=slots, since=moment(since, self._zone))
                 for (owner, name, since), slots in self._slots_of.items()
             ),
+            promised=self._promised.get(leafs["name"], 0),
         )
 
     def _wait(self, element: "_Element", leafs: Mapping[str, str]) -> None:

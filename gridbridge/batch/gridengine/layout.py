@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from gridbridge.batch.gridengine import qconf
+from gridbridge.batch.gridengine.membership import reservations
 from gridbridge.batch.gridengine.parse import count_tasks, parse_caps
 from gridbridge.batch.gridengine.status import names, queue_settings, show
 from gridbridge.batch.gridengine.submit import deferred, detail
@@ -31,8 +32,8 @@ Texts: TypeAlias = Mapping[str, str]
 Tables: TypeAlias = Mapping[str, Texts]
 
 COMPLEXES, ENVIRONMENTS, GROUPS = "complexes", "environments", "hostgroups"
-QUEUES, DEFERRED, CAPS = "queues", "deferred", "concurrency"
-KEYS = (COMPLEXES, ENVIRONMENTS, GROUPS, QUEUES, DEFERRED, CAPS)
+QUEUES, DEFERRED, CAPS, PROMISED = "queues", "deferred", "concurrency", "reservations"
+KEYS = (COMPLEXES, ENVIRONMENTS, GROUPS, QUEUES, DEFERRED, CAPS, PROMISED)
 SPREADS = {
     "$pe_slots": Spread.ONE_HOST,
     "$fill_up": Spread.ANY_HOSTS,
@@ -52,9 +53,10 @@ REQUEST = re.compile(rb'<(?:def_)?hard_request name="([^"<>]+)"')
 
 
 def printed(cell: Cell, qstat: bytes) -> bytes:
-    """Return the table of a cell: a call for each host group and environment, and four more.
+    """Return the table of a cell: a call for each host group and environment, and five more.
 
-    A call more for each hundred arrays that wait in what qstat has printed. Raises CommandFailed
+    A call more for each hundred arrays that wait in what qstat has printed, and for each hundred
+    advance reservations. Raises CommandFailed
     when one is not answered, and ParseError.
     """
     complexes = qconf.complexes(show(cell, "-sc"))
@@ -71,6 +73,7 @@ def printed(cell: Cell, qstat: bytes) -> bytes:
         },
         DEFERRED: sorted(deferred(cell)),
         CAPS: _asked_caps(cell, qstat),
+        PROMISED: dict(reservations.granted(cell)),
     }
     return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
 
@@ -136,6 +139,7 @@ def _layout(table: Mapping[str, object]) -> Layout:
         queues={name: _queue(name, one) for name, one in _tables(table, QUEUES).items()},
         deferred=frozenset(_numbers(table.get(DEFERRED, []), DEFERRED)),
         caps=_caps(table.get(CAPS, {})),
+        promised=_promised(table.get(PROMISED, {})),
     )
 
 
@@ -238,6 +242,11 @@ def _numbers(told: object, where: str) -> list[int]:
 def _caps(told: object) -> dict[int, int]:
     texts = _texts(told, CAPS)
     return {_number(job, CAPS): _number(most, f"{CAPS}.{job}") for job, most in texts.items()}
+
+
+def _promised(told: object) -> dict[str, int]:
+    texts = _texts(told, PROMISED)
+    return {name: _number(slots, f"{PROMISED}.{name}") for name, slots in texts.items()}
 
 
 def _number(text: str, where: str) -> int:

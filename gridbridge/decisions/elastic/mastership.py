@@ -50,4 +50,4 @@ def _is_used(seen: Situation) -> bool:
     instances = seen.cell.instances
     hosts = [*(one.name for one in seen.cell.hosts), *(one.host for one in instances)]
     has_others = not all(is_same_host(one, seen.master) for one in hosts)
-    return has_others or any(one.running or one.used or one.reserved for one in instances)
+    return has_others or any(one.is_wanted for one in instances)

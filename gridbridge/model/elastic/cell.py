@@ -45,11 +45,17 @@ class Instance:
     running: tuple[int, ...] = ()  # the slots of each job or task that runs or starts here
     is_taken: bool = False  # one of them has the host alone
     begun: tuple[Begun, ...] = ()  # whose they are
+    promised: int = 0  # slots of advance reservations, also of those that begin later
 
     @property
     def is_usable(self) -> bool:
         """Whether its slots are capacity: a load beyond a threshold passes by itself."""
         return self.state.facts <= {QueueFact.LOADED}
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a task runs or starts here, or has slots reserved."""
+        return bool(self.running or self.used or self.reserved or self.promised)
 
     @property
     def free(self) -> int:

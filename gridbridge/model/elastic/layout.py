@@ -99,6 +99,7 @@ class Layout:
     queues: Mapping[str, Queue] = field(default_factory=dict)
     deferred: frozenset[int] = frozenset()  # jobs whose start time is in the future
     caps: Mapping[int, int] = field(default_factory=dict)  # how many tasks of an array may run
+    promised: Mapping[str, int] = field(default_factory=dict)  # slots reserved, by QUEUE@HOST
 
     def groups_of(self, host: str) -> frozenset[str]:
         """Return the host groups that a host is in."""

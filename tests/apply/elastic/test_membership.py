@@ -176,6 +176,19 @@ def test_tasks_of_a_host_that_is_gone_and_that_run_elsewhere_are_nobodys_to_end(
     assert done.step is LeaveStep.LEFT
 
 
+@pytest.mark.parametrize(
+    ("granted", "is_idle"), [({"all.q@n1": 1}, False), ({"all.q@n11": 1}, True), ({}, True)]
+)
+def test_a_host_with_slots_of_a_reservation_to_come_is_not_idle(
+    granted: dict[str, int], is_idle: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts = Hosts(Instance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    cell = site(hosts, monkeypatch)
+    monkeypatch.setattr(membership.reservations, "granted", lambda _: granted)
+
+    assert cell.look("n1").is_idle is is_idle
+
+
 QCONF = """#!/bin/sh
 echo "$*" >>"$0.log"
 case $1 in

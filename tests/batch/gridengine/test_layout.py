@@ -36,6 +36,7 @@ BY_HAND = {
     },
     "deferred": [7],
     "concurrency": {"8": 2},
+    "reservations": {"all.q@n1": 3},
 }
 
 
@@ -214,6 +215,9 @@ ANSWERS = {
 <state>qw</state><slots>1</slots><hard_request name="arch">x</hard_request></job_list>
 <job_list><JB_job_number>9</JB_job_number><state>qw</state><slots>1</slots>
 <tasks>5-1000:1</tasks></job_list></job_info></job_info>';; esac""",
+    "qrstat": """case "$*" in *-ar*) echo "<qrstat><ar_summary><id>$2</id><granted_slots_list>
+<granted_slots queue_instance='all.q@n1' slots='1'/></granted_slots_list></ar_summary></qrstat>";;
+*) echo '<qrstat><ar_summary><id>3</id><state>W</state></ar_summary></qrstat>';; esac""",
     "qhost": """echo "<qhost><host name='$1'/><host name='$2'/></qhost>" """,
     "qconf": """case "$1" in
 -sc) printf '#name shortcut type relop req cons def urg\\nh_vmem vm MEMORY <= YES YES 0 0\\n';;
@@ -246,6 +250,7 @@ def test_a_cell_is_asked_for_all_of_it(tmp_path: Path) -> None:
     first, array = read_cell(documents.qstat, documents.qhost, UTC, found).waiting
     assert not first.can_start
     assert (array.tasks, array.capped) == (996, 992)
+    assert found.promised == {"all.q@n1": 1}
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ def instance(
     state: str = "",
     queue: str = "all.q",
     begun: Iterable[Begun] = (),
+    promised: int = 0,
 ) -> Instance:
     """Return a queue on a host, with the slots of what runs there."""
     used = tuple(running)
@@ -37,6 +38,7 @@ def instance(
         state=letters.read_queue(state),
         running=used,
         begun=tuple(begun),
+        promised=promised,
     )
 
 

@@ -34,9 +34,11 @@ def test_idle_nodes_are_removed_and_busy_ones_stay() -> None:
     assert [(one.host, one.cause) for one in found.refused] == [("n2", Refusal.BUSY)]
 
 
-def test_a_node_with_reserved_slots_stays() -> None:
+@pytest.mark.parametrize("key", ["reserved", "promised"], ids=["begun", "to come"])
+def test_a_node_with_reserved_slots_stays(key: str) -> None:
     """Of an advance reservation; the look before a removal finds it in use."""
-    reserved = replace(instance("n2"), reserved=1)
+    one = instance("n2")
+    reserved = replace(one, reserved=1) if key == "reserved" else replace(one, promised=1)
     found = plan(cell(instance("n1"), reserved, nodes=TWO))
 
     assert found.remove == ("n1",)

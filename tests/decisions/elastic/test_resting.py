@@ -61,6 +61,17 @@ def plan(seen: Situation, add: int = 0, verdict: Verdict = Verdict.SPARE) -> Pla
     return Plan(verdict=verdict, figures=NOTHING, add=add, remove=() if add else idle_of(seen))
 
 
+def test_a_host_with_reserved_slots_does_not_rest() -> None:
+    """Be its tasks such as may run elsewhere, or such as nobody minds."""
+    seen = situation(
+        *(instance(name, (1,), promised=promised) for name, promised in (("n0", 0), ("n1", 1))),
+        nodes=(node("n0"), node("n1")),
+    )
+    found = rest(seen, plan(seen), RULES, Squeeze(restriction=Restriction.ALL))
+
+    assert found.off == ("n0",)
+
+
 @pytest.mark.parametrize(
     ("running", "off"),
     [

@@ -106,7 +106,7 @@ def _closed(seen: Situation, facts: frozenset[str]) -> Counter[str]:
 
 def is_busy(instances: Iterable[Instance]) -> bool:
     """Say whether a task that counts runs or starts on a host, or has slots reserved there."""
-    return any(one.running or one.used or one.reserved for one in instances)
+    return any(one.is_wanted for one in instances)
 
 
 def standing(

@@ -22,6 +22,7 @@ class Working:
     tasks: tuple[int, ...]  # slots of each
     movable: tuple[Shape, ...] = ()  # what those ask for that could run elsewhere again
     room: Room = NO_ROOM
+    is_promised: bool = False  # slots of it are reserved
 
 
 class Reserve:

@@ -106,6 +106,7 @@ def working(seen: Situation, rules: Balance, facts: RestFacts) -> tuple[Working,
                 tasks=tasks,
                 movable=facts.movable.get(name, ()),
                 room=rooms[name],
+                is_promised=any(one.reserved or one.promised for one in instances),
             )
         )
     return tuple(found)
@@ -221,8 +222,9 @@ def _candidates(
 ) -> list[Working]:
     """Return the hosts that may rest, those with the most tasks first.
 
-    The master and kept nodes never are. Idle ones are those that the policy gives back; while one
-    has only just become idle no host with tasks is freed in its place.
+    The master, kept nodes and those with slots of reservations never are. Idle ones are those that
+    the policy gives back; while one has only just become idle no host with tasks is freed in its
+    place.
     """
     has_new_idle = any(one.cause in BRIEF for one in plan.refused)
     own, remove = Nodes(seen.nodes), frozenset(plan.remove)
@@ -231,7 +233,7 @@ def _candidates(
         for host in hosts
         if (node := own.of_host(host.name))
         and node.state is NodeState.READY
-        and not (node.is_kept or node.is_unreachable)
+        and not (node.is_kept or node.is_unreachable or host.is_promised)
         and not is_same_host(host.name, seen.master)
         and (node.name in remove or (host.tasks and not has_new_idle))
         and _may_leave(host, squeeze)

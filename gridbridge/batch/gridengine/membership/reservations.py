@@ -1,0 +1,58 @@
+"""Which slots advance reservations have, also those that begin later: qrstat(1).
+
+qstat shows the slots of those alone that have begun.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from gridbridge.batch.gridengine.parse.documents import whole
+from gridbridge.batch.gridengine.submit import call
+from gridbridge.errors import CommandFailed
+from gridbridge.model.route import Cell
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+AT_ONCE = 100  # reservations that are asked about in a call
+NO_PROGRAM = 127
+GONE = b"do not exist"  # all that were asked about ended meanwhile
+
+
+def granted(cell: Cell) -> Mapping[str, int]:
+    """Return the slots that reservations have, by queue instances; CommandFailed, ParseError.
+
+    A cell whose programs don't know reservations has none.
+    """
+    try:
+        listed = call(cell, (_program(cell), "-u", "*", "-xml"))
+    except CommandFailed as error:
+        if error.status == NO_PROGRAM:
+            return {}
+        raise
+    ids = [one.text or "" for one in _shown(listed.checked().stdout).iterfind("ar_summary/id")]
+    found = Counter[str]()
+    for start in range(0, len(ids), AT_ONCE):
+        asked = ",".join(ids[start : start + AT_ONCE])
+        done = call(cell, (_program(cell), "-ar", asked, "-xml"))
+        if done.status and GONE in done.stdout + done.stderr:
+            continue
+        found.update(read_granted(done.checked().stdout))
+    return dict(found)
+
+
+def read_granted(data: bytes) -> Mapping[str, int]:
+    """Read what `qrstat -ar IDS -xml` shows; ParseError for anything else."""
+    found = Counter[str]()
+    for one in _shown(data).iterfind("ar_summary/granted_slots_list/granted_slots"):
+        found[one.get("queue_instance", "")] += int(one.get("slots", "0"))
+    return found
+
+
+def _shown(data: bytes) -> "_Element":
+    return whole(data, "qrstat")
+
+
+def _program(cell: Cell) -> str:
+    return f"{cell.binaries}/qrstat"

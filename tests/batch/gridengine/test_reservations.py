@@ -1,0 +1,73 @@
+"""Which slots advance reservations have, as qrstat of 8.1.9 prints it."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine.membership.reservations import granted, read_granted
+from gridbridge.errors import CommandFailed, ParseError
+from gridbridge.model.route import Cell
+
+ONE = b"""<?xml version='1.0'?>
+<qrstat xmlns:xsd="http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qrstat">
+   <ar_summary>
+      <id>1</id>
+      <name/>
+      <state>W</state>
+      <resource_list>
+         <resource name="hostname" type="n3"/>
+      </resource_list>
+      <granted_slots_list>
+         <granted_slots  queue_instance="all.q@n3" slots="1"/>
+         <granted_slots  queue_instance="all.q@n4" slots="2"/>
+      </granted_slots_list>
+   </ar_summary>
+   <ar_summary>
+      <id>2</id>
+      <granted_slots_list>
+         <granted_slots  queue_instance="all.q@n3" slots="2"/>
+      </granted_slots_list>
+   </ar_summary>
+</qrstat>
+"""
+
+
+def cell(folder: Path, body: str = "") -> Cell:
+    """Return a cell with this qrstat, or with none."""
+    if body:
+        (folder / "qrstat").write_text(f"#!/bin/sh\n{body}\n")
+        (folder / "qrstat").chmod(0o755)
+    ports = {"qmaster_port": "1", "execd_port": "2"}
+    return Cell(root="/", cell="c", binaries=str(folder), timeout_s=30, **ports)
+
+
+def test_slots_of_several_reservations_are_added_up() -> None:
+    assert read_granted(ONE) == {"all.q@n3": 3, "all.q@n4": 2}
+
+
+def test_what_is_no_list_of_reservations_is_an_error() -> None:
+    with pytest.raises(ParseError):
+        read_granted(b"error: commlib error")
+
+
+def test_a_cell_without_such_a_program_has_no_reservations(tmp_path: Path) -> None:
+    assert granted(cell(tmp_path)) == {}
+
+
+def test_a_cell_without_reservations_is_asked_once(tmp_path: Path) -> None:
+    body = 'echo "$*" >>"$0.log"; echo "<qrstat/>"'
+
+    assert granted(cell(tmp_path, body)) == {}
+    assert (tmp_path / "qrstat.log").read_text() == "-u * -xml\n"
+
+
+def test_a_reservation_that_is_over_when_it_is_asked_about_has_no_slots(tmp_path: Path) -> None:
+    body = """[ "$1" = -u ] && exec echo '<qrstat><ar_summary><id>7</id></ar_summary></qrstat>'
+printf 'Following advance reservations do not exist:\\n7\\n'; exit 1"""
+
+    assert granted(cell(tmp_path, body)) == {}
+
+
+def test_no_answer_is_not_taken_for_no_reservation(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed):
+        granted(cell(tmp_path, "echo 'unable to contact qmaster' >&2; exit 1"))
