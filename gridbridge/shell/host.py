@@ -11,6 +11,7 @@ from dataclasses import replace
 from math import inf
 
 from gridbridge.errors import StateError
+from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.site.host import PathFacts, Room
 from gridbridge.model.site.setup import Daemon
 from gridbridge.shell import files
@@ -23,6 +24,18 @@ TRIED = bytes(4096)  # as much as a message may have
 def name() -> str:
     """Return this host's name."""
     return socket.gethostname()
+
+
+def is_here(other: str) -> bool:
+    """Say whether a name is this host's, or leads to an address of it: hosts may have several."""
+    if is_same_host(other, name()):
+        return True
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tried:
+            tried.bind((socket.gethostbyname(other), 0))
+    except OSError:
+        return False
+    return True
 
 
 def uid_of(account: str) -> int:

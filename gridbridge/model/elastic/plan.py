@@ -108,7 +108,7 @@ class Refusal(Enum):
     DEPENDENT = "it waits for the end of other jobs"
     OTHER_QUEUE = "it asks for another queue"
     MASTER = "it is the master"
-    BUSY = "jobs run there"
+    BUSY = "jobs run there, or slots are reserved there"
     NOT_READY = "it is {has}, not ready"
     NOT_LISTED = "the cell does not list it"
     UPTIME_UNKNOWN = "it is not known since when it is up"

@@ -5,12 +5,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.apply.elastic import cells
-from gridbridge.errors import OutputError, StateError
+from gridbridge.errors import NotSeen, OutputError, StateError
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.places import BALANCE_ENDS, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownCluster
 from gridbridge.services.elastic import remembering
+from gridbridge.shell import host
 from gridbridge.state import shown
 from gridbridge.state.elastic import ends, saved
 
@@ -36,6 +37,19 @@ def look(
         elsewhere={queue: STARTS_S for queue, _ in sooner},
         elsewhere_free=dict(sooner),
     )
+
+
+def looked(policy: Policy, now: datetime, *, is_acting: bool) -> Situation:
+    """Look for a round; NotSeen for one that would act on another host than the qmaster's.
+
+    Where a qmaster may move to another host both have a balancer, and each would buy what is
+    wanted: that of the other host waits.
+    """
+    seen = look(policy, now)
+    if is_acting and seen.master and not host.is_here(seen.master):
+        words = "only there nodes are added and removed"
+        raise NotSeen(f"the qmaster runs on {seen.master}, and not on {host.name()}: {words}")
+    return seen
 
 
 def _elsewhere(policy: Policy, seen: Situation, folder: str) -> Iterator[tuple[str, int]]:

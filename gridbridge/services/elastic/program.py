@@ -254,7 +254,7 @@ class Reported(Balancer):
             site,
             memory,
             clock,
-            lambda: looking.look(policy, clock.now()),
+            lambda: looking.looked(policy, clock.now(), is_acting=wanted.is_acting),
             listing,
             acts,
             lambda: tagging.tags(policy),

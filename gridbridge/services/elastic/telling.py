@@ -70,7 +70,10 @@ def other_hosts(world: World, ending: Ending) -> None:
     """Tell of machines of ours that have the name of another host of the cell."""
     for one in listed.other_hosts(world):
         words = "event=other_host machine=%s name=%s mend=%r"
-        mend = f"rename it, or {ending(one.pool, one.id)}"
+        leads = world.addresses.get(one.name, "")
+        known = f"have {one.name} lead to {one.address} here if it is that host, else "
+        known = known if one.address and not leads else ""
+        mend = f"{known}rename it, or {ending(one.pool, one.id)}"
         _log.warning(words, one.id, one.name, mend)
 
 

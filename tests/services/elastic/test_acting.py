@@ -489,6 +489,27 @@ def test_a_host_of_the_site_is_not_drained_for_a_machine_with_its_name(
     assert f"event=other_host machine=m-7 name=fixed mend={mend!r}" in caplog.messages
 
 
+def test_a_machine_whose_name_leads_nowhere_here_is_not_told_to_be_ended_first(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on the host to which a qmaster has moved, where /etc/hosts lacks its nodes."""
+    tags = {"gridbridge": "alpha", "gridbridge-pool": "usual"}
+    world.cell.hosts["fixed"] = HostThere(address="", is_open=True)
+    world.cloud.made["m-7"] = Machine(
+        id="m-7",
+        name="fixed",
+        state=MachineState.RUNNING,
+        tags=tags,
+        created=world.now,
+    )
+    world.cloud.boots["m-7"] = world.now
+    world.minutes(2)
+
+    known = "have fixed lead to 10.0.0.7 here if it is that host, else rename it, or "
+    mend = f"{known}{ended('m-7')}"
+    assert f"event=other_host machine=m-7 name=fixed mend={mend!r}" in caplog.messages
+
+
 @pytest.mark.parametrize("pool", ["former", ""])
 def test_a_machine_of_ours_whose_pool_nobody_knows_is_told_once_a_round(
     world: World, caplog: pytest.LogCaptureFixture, pool: str

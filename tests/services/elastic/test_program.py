@@ -80,6 +80,7 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wanted:
     policy = policy_file.parse("FILE", SITE.format(works=works, secret=secret).encode())
     seen = situation(instance(MASTER), instance("alpha-n1", (1,)), wait=[waiting(99, tasks=12)])
     monkeypatch.setattr(looking, "look", lambda *_: seen)
+    monkeypatch.setattr(program.host, "is_here", lambda name: name == MASTER)
     return Wanted(policy=policy, rules=policy.balance, demand=policy.demand)
 
 
@@ -108,6 +109,18 @@ def test_where_none_can_be_made_the_round_ends_as_one_that_saw_nothing(
 
     with pytest.raises(NotSeen, match="no provider gave a whole list"):
         blind.gather()
+
+
+def test_nobody_acts_away_from_the_qmaster(
+    wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may move to another host that has a balancer: both would buy what is wanted."""
+    monkeypatch.setattr(program.host, "is_here", lambda _: False)
+    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
+
+    assert Reported(wanted, Clock(), memory).gather()
+    with pytest.raises(NotSeen, match="the qmaster runs on master, and not on "):
+        Reported(replace(wanted, is_acting=True), Clock(), memory).gather()
 
 
 def test_root_looks_as_the_balancers_account_whose_files_providers_need(
