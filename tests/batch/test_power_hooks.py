@@ -10,9 +10,21 @@ WISHES = pytest.mark.parametrize(("hook", "wish"), [("wake-up", "wake"), ("sleep
 LIMIT_S = 1.0  # OAR's metascheduler waits for it
 
 
+OAR = "#!/bin/sh\nprintf '%s\\n' \"$*\" >>{log}\n"
+
+
+def asked(folder: Path) -> Path:
+    """Return where it is noted what OAR is asked for by hooks with this folder."""
+    return folder.parent / f"{folder.name}-oar" / "asked"
+
+
 def call(hook: str, folder: Path, names: bytes) -> int:
-    """Call a hook as OAR does; return its exit status."""
-    env = {"PATH": "/usr/bin:/bin", "GRIDBRIDGE_POWER": str(folder)}
+    """Call a hook as OAR does; return its exit status. What OAR is asked for is noted."""
+    oar = asked(folder).parent
+    oar.mkdir(exist_ok=True)
+    (oar / "oarnodesetting").write_text(OAR.format(log=asked(folder)))
+    (oar / "oarnodesetting").chmod(0o755)
+    env = {"PATH": f"{oar}:/usr/bin:/bin", "GRIDBRIDGE_POWER": str(folder)}
     done = subprocess.run(
         (str(HOOKS / hook),),
         input=names,
@@ -37,6 +49,16 @@ def test_the_names_of_nodes_are_noted(hook: str, wish: str, names: bytes, tmp_pa
     (file,) = tmp_path.iterdir()
     assert file.name.startswith(f"{wish}.")
     assert file.read_text() == "n1\nn2.example\n"
+
+
+def test_oar_takes_nodes_that_are_to_sleep_for_absent(tmp_path: Path) -> None:
+    """Else it would start jobs there until they are off, and afterwards; it is asked once."""
+    call("wake-up", tmp_path, b"n1\n")
+    call("sleep", tmp_path, b"n1 n2.example\n")
+    call("sleep", tmp_path, b"')--\n")
+
+    words = "-n -s Absent --sql network_address IN ('n1','n2.example')\n"
+    assert asked(tmp_path).read_text() == words
 
 
 @WISHES

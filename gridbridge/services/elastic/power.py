@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 
+from gridbridge.apply.elastic.membership import membership_of
+from gridbridge.apply.elastic.membership_protocol import Membership
 from gridbridge.decisions.elastic import wishes
 from gridbridge.errors import GridbridgeError, NotGranted
 from gridbridge.model.elastic.machines import Machine, MachineState
@@ -50,9 +52,9 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[Switched, ...]:
     notes = kept.read(folder)
     wanted = sorted(wishes.wanted(notes, now_s).items())
     own = {policy.powered[host].provider for host, _ in wanted if host in policy.powered}
-    supplies = registry.supplies(policy, own)
+    supplies, site = registry.supplies(policy, own), membership_of(policy)
     with ThreadPoolExecutor(AT_ONCE, "power") as threads:
-        switch = threads.map(lambda one: _switch(policy, supplies, *one), wanted)
+        switch = threads.map(lambda one: _switch(policy, site, supplies, *one), wanted)
         done = tuple(switch)
     unsettled = {one.host: one.wish for one in done if one.is_later}
     for before, after in zip(notes, wishes.left(notes, unsettled, now_s), strict=True):
@@ -67,15 +69,37 @@ def _unknown(policy: Policy, host: str, wish: Wish) -> Switched | None:
     return Switched(host=host, wish=wish, why=f"nobody switches it; [power.{host}] would")
 
 
-def _switch(policy: Policy, supplies: Mapping[str, PowerSupply], host: str, wish: Wish) -> Switched:
+def _switch(
+    policy: Policy,
+    site: Membership,
+    supplies: Mapping[str, PowerSupply],
+    host: str,
+    wish: Wish,
+) -> Switched:
     if nobody := _unknown(policy, host, wish):
         return nobody
     machine = Machine(id=host, name=host, state=MachineState.UNKNOWN)
     supply = supplies[policy.powered[host].provider]
     try:
+        if wish is Wish.SLEEP and (kept_on := _works(site, host)):
+            return kept_on
         (supply.start if wish is Wish.WAKE else supply.stop)(machine)
     except NotGranted as error:
         return Switched(host=host, wish=wish, why=str(error), is_later=True)
     except GridbridgeError as error:
         return Switched(host=host, wish=wish, why=str(error))
     return Switched(host=host, wish=wish)
+
+
+def _works(site: Membership, host: str) -> Switched | None:
+    """Tell of a node that OAR wanted off and that may run a job by now; None of any other.
+
+    The hook had OAR take it for absent; as long as it is alive a job may start there.
+    """
+    seen = site.look(host)
+    if not seen.is_idle:
+        return Switched(host=host, wish=Wish.SLEEP, why="OAR has a job there")
+    if not seen.is_closed:
+        why = "OAR does not take it for absent"
+        return Switched(host=host, wish=Wish.SLEEP, why=why, is_later=True)
+    return None

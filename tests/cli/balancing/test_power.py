@@ -10,7 +10,9 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.elastic.wishes import left, wanted
 from gridbridge.errors import StateError
+from gridbridge.model.elastic.joining import Idleness
 from gridbridge.model.elastic.wishes import Note, Wish
+from gridbridge.services.elastic import power
 from gridbridge.shell.lock import Held
 from tests.batch.test_power_hooks import call
 
@@ -46,6 +48,11 @@ class Rack:
             f'kind = "power"\nway = "command"\nprogram = "{program}"\n{powered}'
         )
         self.config.chmod(0o600)
+        self.seen = Idleness(is_idle=True, is_closed=True)
+
+    def look(self, _: str) -> Idleness:
+        """Say what OAR tells of each node."""
+        return self.seen
 
     def asks(self, hook: str, names: str, at_s: int) -> None:
         """Have OAR call a hook at some moment."""
@@ -70,9 +77,11 @@ class Rack:
 
 
 @pytest.fixture
-def rack(tmp_path: Path) -> Rack:
-    """Return a rack."""
-    return Rack(tmp_path)
+def rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rack:
+    """Return a rack whose nodes are idle and absent for OAR."""
+    found = Rack(tmp_path)
+    monkeypatch.setattr(power, "membership_of", lambda _: found)
+    return found
 
 
 def test_the_last_wish_about_a_node_is_done_and_no_note_stays(rack: Rack) -> None:
@@ -86,6 +95,27 @@ def test_the_last_wish_about_a_node_is_done_and_no_note_stays(rack: Rack) -> Non
     assert (told.output, before) == ("n1: wake\n", [])
     assert (done.exit_code, done.output, rack.done()) == (0, "n1: wake\n", ["on n1"])
     assert (again.exit_code, again.output, rack.notes()) == (0, "", [])
+
+
+@pytest.mark.parametrize(
+    ("seen", "status", "noted"),
+    [
+        (Idleness(is_idle=False, is_closed=True), 1, []),
+        (Idleness(is_idle=False, is_closed=False), 1, []),
+        (Idleness(is_idle=True, is_closed=False), 75, ["n1\n"]),
+    ],
+    ids=["a job is there", "a job started", "one may start"],
+)
+def test_no_node_is_switched_off_that_may_run_a_job(
+    rack: Rack, seen: Idleness, status: int, noted: list[str]
+) -> None:
+    """Minutes may lie between OAR's wish and who does it."""
+    rack.seen = seen
+    rack.asks("sleep", "n1", -20)
+    done = rack.settle("--apply")
+
+    assert (done.exit_code, rack.done()) == (status, [])
+    assert [one.read_text() for one in rack.notes()] == noted
 
 
 def test_what_may_work_later_stays_and_does_not_undo_what_came_after(rack: Rack) -> None:

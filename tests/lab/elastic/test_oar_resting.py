@@ -220,7 +220,7 @@ def test_oar_itself_calls_the_hooks_for_sleep_and_for_waking(squeezed: Grid) -> 
         squeezed.sh(HOST, f"mv {OAR_CONF}.test {OAR_CONF}; rm -rf {NOTED}")
 
     assert asleep <= set(NODES)
-    assert awake == {"gamma-n2"}
+    assert "gamma-n2" in awake
     assert "gamma-n2" in done
     assert wanted == "on\n"
 
