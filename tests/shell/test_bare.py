@@ -2,13 +2,14 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import paramiko
 import pytest
 
-from gridbridge.errors import NotAdmitted, NotReached
-from gridbridge.shell.connection.bare import Machine, logged_in
+from gridbridge.errors import CommandFailed, NotAdmitted, NotReached
+from gridbridge.shell.connection.bare import Machine, do, logged_in
 
 NOWHERE = "192.0.2.1"  # RFC 5737: who asked it would wait
 SHOWN = paramiko.ECDSAKey.generate()
@@ -63,3 +64,70 @@ def test_only_a_machine_with_the_key_that_was_told_is_asked_to_let_us_in(
         pass
 
     assert isinstance(refused.value, NotAdmitted) == (expected is NotAdmitted)
+
+
+Answer = Callable[[paramiko.Channel], None]
+
+
+class Hostile(paramiko.ServerInterface):
+    """A machine that lets everybody in, and answers as it likes when it is to run something."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    def check_auth_none(self, username: str) -> int:
+        """Let in."""
+        return paramiko.common.AUTH_SUCCESSFUL
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:
+        """Open whatever is wanted."""
+        return paramiko.common.OPEN_SUCCEEDED
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        """Answer as it likes."""
+        self._answer(channel)
+        return True
+
+
+def _say_nothing(_: paramiko.Channel) -> None:
+    """Leave the question unanswered."""
+    threading.Event().wait(20)
+
+
+def _say_everything(channel: paramiko.Channel) -> None:
+    """Print without end."""
+    threading.Thread(target=_flood, args=(channel,), daemon=True).start()
+
+
+def _flood(channel: paramiko.Channel) -> None:
+    try:
+        while True:
+            channel.sendall(b"y\n" * 16000)
+    except OSError:
+        return
+
+
+def _take_nothing(_: paramiko.Channel) -> None:
+    """Run it, read nothing of its text, and never end it."""
+
+
+@pytest.mark.parametrize("answer", [_say_nothing, _say_everything, _take_nothing])
+def test_a_machine_keeps_nobody_longer_than_the_limit(answer: Answer) -> None:
+    """Else one machine holds up the round, and all that come after it."""
+    here, there = socket.socketpair()
+    server = paramiko.Transport(there)
+    server.add_server_key(SHOWN)
+    server.start_server(event=threading.Event(), server=Hostile(answer))
+    with paramiko.SSHClient() as client:
+        client._transport = transport = paramiko.Transport(here)  # type: ignore[attr-defined]
+        transport.start_client(timeout=20)
+        transport.auth_none("gridadm")
+        began = time.monotonic()
+
+        with pytest.raises(CommandFailed) as failed:
+            do(client, "true", b"x" * (8 << 20), 1.0)
+
+    assert failed.value.status is None
+    assert failed.value.transient
+    assert time.monotonic() - began < 15
+    there.close()

@@ -3,6 +3,7 @@
 No file of known hosts counts: the key is the one that the machine's provider told.
 """
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED
 
 CHUNK_BYTES = 65536
 MOST_BYTES = 1 << 20  # of what a program says
+LATE = b"no answer in time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,38 +77,48 @@ def _connect(client: paramiko.SSHClient, machine: Machine) -> None:
 def do(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) -> bytes:
     """Have the far shell run a command that reads a text; return what it says.
 
-    Raises CommandFailed when it does not end with 0 in time.
+    Raises CommandFailed when it does not end with 0 in time. What the machine answers, or leaves
+    unanswered, makes that no longer: the connection is closed then.
     """
     transport, deadline = client.get_transport(), time.monotonic() + limit_s
     if transport is None:
         raise NotReached((CLIENT,), FAILED, stderr=b"the connection is closed")
-    said, status = b"", None
-    try:
-        channel = transport.open_session(timeout=limit_s)
-        channel.set_combine_stderr(True)
-        channel.settimeout(limit_s)
-        channel.exec_command(command)
-        channel.sendall(text)
-        channel.shutdown_write()
-        said = _all(channel, deadline)
-        if channel.status_event.wait(max(0.0, deadline - time.monotonic())):
+    said, status = bytearray(), None
+    with _closed_after(limit_s, transport):
+        try:
+            channel = transport.open_session(timeout=limit_s)
+            channel.set_combine_stderr(True)
+            channel.exec_command(command)  # waits for an answer without a limit of its own
+            channel.sendall(text)
+            channel.shutdown_write()
+            _read(channel, said)
             status = channel.recv_exit_status()
-    except (SSHException, OSError, EOFError) as error:
-        raise CommandFailed((CLIENT,), None, said, words_of(error), transient=True) from error
+        except (SSHException, OSError, EOFError) as error:
+            why = words_of(error)
+            raise CommandFailed((CLIENT,), None, bytes(said), why, transient=True) from error
+    if time.monotonic() >= deadline and status != 0:
+        raise CommandFailed((CLIENT,), None, bytes(said), LATE, transient=True)
     if status != 0:
-        raise CommandFailed((CLIENT,), status, said)
-    return said
+        raise CommandFailed((CLIENT,), status, bytes(said))
+    return bytes(said)
 
 
-def _all(channel: paramiko.Channel, deadline: float) -> bytes:
+@contextmanager
+def _closed_after(limit_s: float, transport: paramiko.Transport) -> Iterator[None]:
+    """Close a connection when the time is over; who waits for it goes on then."""
+    late = threading.Timer(limit_s, transport.close)
+    late.daemon = True
+    late.start()
+    try:
+        yield
+    finally:
+        late.cancel()
+
+
+def _read(channel: paramiko.Channel, said: bytearray) -> None:
     """Read to the end; what is beyond the most is not kept."""
-    said = b""
-    while True:
-        channel.settimeout(max(0.001, deadline - time.monotonic()))
-        chunk = channel.recv(CHUNK_BYTES)
-        if not chunk:
-            return said
-        said = (said + chunk)[:MOST_BYTES]
+    while chunk := channel.recv(CHUNK_BYTES):
+        said += chunk[: MOST_BYTES - len(said)]
 
 
 def _key(machine: Machine) -> tuple[str, paramiko.PKey]:
