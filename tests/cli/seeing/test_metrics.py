@@ -6,6 +6,7 @@ import queue
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -239,15 +240,65 @@ def test_each_question_by_http_is_answered_anew(folders: tuple[str, ...]) -> Non
     assert "gridbridge_service_info" in names(before) - names(after)
 
 
-def test_who_says_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a few hundred idle connections keep everybody else from being answered."""
-    monkeypatch.setattr(exposition, "PATIENCE_S", 0.2)
+def served() -> int:
+    """Answer in a thread of this process; return the port."""
     ports = queue.Queue[int]()
     words = (tuple, "127.0.0.1", 0, ports.put)
     threading.Thread(target=exposition.serve, args=words, daemon=True).start()
+    return ports.get(timeout=20)
 
-    with socket.create_connection(("127.0.0.1", ports.get(timeout=20)), 20) as idle:
+
+def test_who_says_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a few hundred idle connections keep everybody else from being answered."""
+    monkeypatch.setattr(exposition, "PATIENCE_S", 0.2)
+
+    with socket.create_connection(("127.0.0.1", served()), 20) as idle:
         assert idle.recv(1) == b""
+
+
+def test_who_asks_a_letter_at_a_time_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each letter came in time, and so such a connection was kept without end."""
+    monkeypatch.setattr(exposition, "LONGEST_S", 0.5)
+
+    with socket.create_connection(("127.0.0.1", served()), 20) as slow:
+        slow.settimeout(0.1)
+        answers = (said(slow) for _ in range(100))
+        assert b"" in answers
+
+
+def said(slow: socket.socket) -> bytes | None:
+    """Send a letter; return what came back, empty for the end, None for nothing yet."""
+    try:
+        slow.send(b"G")
+        return slow.recv(1)
+    except TimeoutError:
+        return None
+    except OSError:
+        return b""
+
+
+@pytest.mark.parametrize("accept", ["version=zz", "version=1.0.0"])
+def test_whatever_form_is_wanted_the_text_is_the_answer(
+    accept: str, folders: tuple[str, ...]
+) -> None:
+    with listening("0", *folders) as url:
+        headers = {"Accept": f"application/openmetrics-text; {accept}"}
+        question = urllib.request.Request(url, headers=headers)
+        answer = urllib.request.urlopen(question, timeout=20)
+
+    assert answer.headers.get_content_type() == "text/plain"
+
+
+def test_who_hangs_up_leaves_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    """Anybody could fill the log by that."""
+    port = served()
+    with socket.create_connection(("127.0.0.1", port), 20) as gone:
+        gone.send(b"GE")
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20).read()
+        gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20).read()
+
+    assert capfd.readouterr().err == ""
 
 
 def test_a_broken_file_hides_only_its_own_part(folders: tuple[str, ...]) -> None:
