@@ -114,7 +114,10 @@ def _address(text: str) -> str:
         found = ipaddress.ip_address(text)
     except ValueError as error:
         raise Refused(f"{text[:80]!r} is no address") from error
-    if found.is_loopback or found.is_unspecified or found.is_multicast:
+    if "%" in text:  # of one link alone: any text may stand behind it, with lines of its own
+        raise Refused(f"{text[:80]!r} is an address of one link alone")
+    plain = getattr(found, "ipv4_mapped", None) or found
+    if plain.is_loopback or plain.is_unspecified or plain.is_multicast:
         raise Refused(f"{found} is no address of a node")
     return str(found)
 
