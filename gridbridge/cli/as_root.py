@@ -22,6 +22,7 @@ import fcntl
 import ipaddress
 import os
 import re
+import socket
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -69,7 +70,9 @@ def perform(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> N
     """Check every word, and do it."""
     verb, names = words[:1], words[1:]
     if verb == ("name",) and len(names) == 2:
-        change(hosts, lambda text: named(text, _host(names[0]), _address(names[1])))
+        host, address = _host(names[0]), _address(names[1])
+        leads = frozenset[str]() if _is_nodes(host, path) else _leads_to(host)
+        change(hosts, lambda text: named(text, host, address, leads))
     elif verb == ("unname",) and len(names) == 1:
         change(hosts, lambda text: unnamed(text, _host(names[0])))
     elif verb in (("export",), ("unexport",)) and len(names) == 1:
@@ -122,16 +125,37 @@ def _address(text: str) -> str:
     return str(found)
 
 
-def named(text: str, host: str, address: str) -> str:
+def _is_nodes(host: str, path: str) -> bool:
+    """Say whether a name is one that this site's balancer gives to new nodes."""
+    try:
+        policy = policy_file.load(path)
+    except ConfigError:
+        return False
+    prefix = policy.balance.node_prefix or f"{policy.site.cluster}-n"
+    return host.startswith(prefix) and host.removeprefix(prefix).isdigit()
+
+
+def _leads_to(host: str) -> frozenset[str]:
+    """Return the addresses that a name leads to here, as by DNS; none where nobody knows it."""
+    try:
+        return frozenset(str(told[4][0]) for told in socket.getaddrinfo(host, None))
+    except OSError:
+        return frozenset()
+
+
+def named(text: str, host: str, address: str, leads: frozenset[str] = frozenset()) -> str:
     """Return a hosts file with a name in our block; Refused where others' lines have either.
 
-    A qmaster admits nobody whose address leads back to another name. Large letters are as small
-    ones to who looks a name up (hosts(5)).
+    So is a name that is not in our block and leads elsewhere: another one of the site's machines
+    has it. A qmaster admits nobody whose address leads back to another name. Large letters are as
+    small ones to who looks a name up (hosts(5)).
     """
     before, ours, after = split(text)
     for line in before + after:
         if {host.lower(), address} & set(line.partition("#")[0].lower().split()):
             raise Refused(f"{HOSTS} has {line[:80]!r}, which is not ours: {host} is not added")
+    if leads - {address} and not any(host in line.split() for line in ours):
+        raise Refused(f"{host} leads to {min(leads)[:80]} already: it is not added")
     others = [line for line in ours if not {host, address} & set(line.split())]
     return joined(before, [*others, f"{address} {host}"], after)
 

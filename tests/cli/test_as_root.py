@@ -1,5 +1,6 @@
 """What root does for the balancer: five verbs, whose every word is checked."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,41 @@ def test_anything_else_is_refused_and_changes_nothing(hosts: Path, words: tuple[
         as_root.perform(words, str(hosts))
 
     assert hosts.read_text() == OTHERS
+
+
+@pytest.mark.parametrize(
+    ("host", "leads", "is_named"),
+    [
+        ("alpha-n7", "192.0.2.1", True),  # what the balancer calls its nodes
+        ("big", "192.0.2.1", False),
+        ("big", "10.0.0.7", True),
+        ("alpha-nfs", "192.0.2.1", False),
+    ],
+)
+def test_no_other_machine_of_the_site_loses_its_name(
+    host: str, leads: str, is_named: bool, hosts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stolen account would have the master mount from a machine of the thief's."""
+    settings = hosts.parent / "gridbridge.toml"
+    settings.write_text('[site]\ncluster = "alpha"\n')
+    monkeypatch.setattr(as_root, "_leads_to", lambda _: frozenset({leads}))
+
+    refusal = nullcontext() if is_named else pytest.raises(Refused)
+    with refusal:
+        as_root.perform(("name", host, "10.0.0.7"), str(hosts), str(settings))
+
+    assert (f"10.0.0.7 {host}\n" in hosts.read_text()) == is_named
+
+
+def test_a_name_of_our_block_may_get_another_address(
+    hosts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It leads to the one before, by our own line."""
+    monkeypatch.setattr(as_root, "_leads_to", lambda _: frozenset({"10.0.0.7"}))
+    hosts.write_text(ONE.replace("7 alpha-n7", "7 big"))
+
+    as_root.perform(("name", "big", "10.0.0.8"), str(hosts))
+    assert "10.0.0.8 big\n" in hosts.read_text()
 
 
 def test_nobody_else_can_hold_its_lock(hosts: Path, tmp_path: Path) -> None:
