@@ -12,12 +12,12 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import count
-from gridbridge.model.site.besteffort import BestEffortOrder
+from gridbridge.model.site.besteffort import AskedBestEffort
 from gridbridge.model.transfer.sections import MAX_SLOTS
 from gridbridge.services.site import balancer, besteffort, brokerage
 from gridbridge.services.site import setup as service
 from gridbridge.services.site.setup import Step
-from gridbridge.services.site.wanted_queue import QueueOrder
+from gridbridge.services.site.wanted_queue import AskedQueue
 from gridbridge.shell import trust
 
 APPLY = click.option("--apply", "is_applied", is_flag=True, help="Make the changes, one by one.")
@@ -99,7 +99,7 @@ def transfer(
     if short_jobs and pending_limit:
         raise click.UsageError("--short-jobs has no --pending-limit")
     policy = policy_file.load(CONFIG)
-    order = QueueOrder(
+    asked = AskedQueue(
         cluster=cluster,
         queue=queue,
         host=host,
@@ -107,14 +107,14 @@ def transfer(
         pending_limit=pending_limit,
         short_jobs=short_jobs,
     )
-    steps = _planned(policy, order, is_removed)
+    steps = _planned(policy, asked, is_removed)
     if not carry_out(steps, policy, is_applied=is_applied):
         return
     if is_removed:
         service.forget(policy)
     left = service.left_steps if is_removed else service.transfer_steps
-    verify(left(policy_file.load(CONFIG), order))
-    if not is_removed and (closed := service.closed(order)):
+    verify(left(policy_file.load(CONFIG), asked))
+    if not is_removed and (closed := service.closed(asked)):
         _warn(closed)
 
 
@@ -146,12 +146,12 @@ def setup_besteffort(
       gridbridge setup besteffort --remove --apply
     """
     policy = policy_file.load(CONFIG)
-    order = BestEffortOrder(cluster=cluster or policy.site.cluster, like=like, most=most)
+    asked = AskedBestEffort(cluster=cluster or policy.site.cluster, like=like, most=most)
     planned = besteffort.removal_steps if is_removed else besteffort.besteffort_steps
-    for warning in () if is_removed else besteffort.warnings(policy, order):
+    for warning in () if is_removed else besteffort.warnings(policy, asked):
         _warn(warning)
-    if carry_out(planned(policy, order), policy, is_applied=is_applied):
-        verify(planned(policy, order))
+    if carry_out(planned(policy, asked), policy, is_applied=is_applied):
+        verify(planned(policy, asked))
 
 
 @setup.command(name="order")
@@ -209,12 +209,12 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
         verify(planned(policy))
 
 
-def _planned(policy: Policy, order: QueueOrder, is_removed: bool) -> Sequence[Step]:
+def _planned(policy: Policy, asked: AskedQueue, is_removed: bool) -> Sequence[Step]:
     """Return the steps, and warn of what they leave out."""
     if is_removed:
-        return service.removal_steps(policy, order, _warn)
-    steps = service.transfer_steps(policy, order)
-    for warning in service.warnings(policy, order):
+        return service.removal_steps(policy, asked, _warn)
+    steps = service.transfer_steps(policy, asked)
+    for warning in service.warnings(policy, asked):
         _warn(warning)
     return steps
 

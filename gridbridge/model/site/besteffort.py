@@ -20,7 +20,7 @@ class BestEffortCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BestEffortOrder:
+class AskedBestEffort:
     """What is asked for; None: choose."""
 
     cluster: str

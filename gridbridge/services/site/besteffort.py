@@ -18,33 +18,33 @@ from gridbridge.decisions.site.besteffort.removal import removal
 from gridbridge.errors import ConfigError, GridbridgeError, NotAdmitted
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.besteffort import BestEffortCell, BestEffortOrder
+from gridbridge.model.site.besteffort import AskedBestEffort, BestEffortCell
 from gridbridge.model.site.host import CellFacts
 from gridbridge.model.site.setup import Finding, State
 from gridbridge.services.site.setup import Step, named_steps, possible, steps
 from gridbridge.services.site.wanted_queue import makes_queues
 
 
-def besteffort_steps(policy: Policy, order: BestEffortOrder) -> tuple[Step, ...]:
+def besteffort_steps(policy: Policy, asked: AskedBestEffort) -> tuple[Step, ...]:
     """Return what is missing of a cell's best-effort queues, in the order to make it in."""
-    cell = look(policy, order.cluster)
-    model = _model(cell, order)
-    found = possible(rules.findings(order.cluster, cell, model, order.most))
+    cell = look(policy, asked.cluster)
+    model = _model(cell, asked)
+    found = possible(rules.findings(asked.cluster, cell, model, asked.most))
     return steps(policy, found)
 
 
-def warnings(policy: Policy, order: BestEffortOrder) -> tuple[str, ...]:
+def warnings(policy: Policy, asked: AskedBestEffort) -> tuple[str, ...]:
     """Name the consumables by which tasks can keep a local job from starting."""
-    cell = look(policy, order.cluster)
-    blocks = Blocks(cell, _model(cell, order), order.most)
-    found = rules.taken_findings(order.cluster, cell, blocks)
+    cell = look(policy, asked.cluster)
+    blocks = Blocks(cell, _model(cell, asked), asked.most)
+    found = rules.taken_findings(asked.cluster, cell, blocks)
     return tuple(f"{each.item}: {each.found}: {each.hint}" for each in found)
 
 
-def removal_steps(policy: Policy, order: BestEffortOrder) -> tuple[Step, ...]:
+def removal_steps(policy: Policy, asked: AskedBestEffort) -> tuple[Step, ...]:
     """Return the steps that take the best-effort queues away; their tasks run elsewhere."""
-    cell = look(policy, order.cluster)
-    return named_steps(policy, removal(order.cluster, cell))
+    cell = look(policy, asked.cluster)
+    return named_steps(policy, removal(asked.cluster, cell))
 
 
 def check(policy: Policy, cells: dict[str, CellFacts]) -> Iterator[Finding]:
@@ -99,15 +99,15 @@ def _why_not(policy: Policy, cluster: str) -> str:
     return f"{cluster} is of kind {kind}: nothing is set up (OAR has best-effort jobs of its own)"
 
 
-def _model(cell: BestEffortCell, order: BestEffortOrder) -> str:
+def _model(cell: BestEffortCell, asked: AskedBestEffort) -> str:
     """Return the queue that the best-effort queues are like; refuse what can't be one."""
     if strange := strangers(cell):
-        found = rules.stranger(order.cluster, strange[0])
+        found = rules.stranger(asked.cluster, strange[0])
         raise GridbridgeError(f"queue {strange[0]} has {found.found}: {found.hint}")
-    model = model_of(cell, order.like)
+    model = model_of(cell, asked.like)
     if not model:
         local = ", ".join(local_queues(cell)) or "none"
-        raise ConfigError((f"--like {order.like}: the local queues are {local}",))
+        raise ConfigError((f"--like {asked.like}: the local queues are {local}",))
     if cell.queues[model].get(HOSTLIST, "NONE") == "NONE":
         raise GridbridgeError(f"queue {model} is on no host; give another --like")
     return model

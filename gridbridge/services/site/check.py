@@ -40,7 +40,7 @@ from gridbridge.services.site.inspection import (
 )
 from gridbridge.services.site.logins import key_facts, rsync_facts, stage_facts
 from gridbridge.services.site.setup import HomeSeen, observe, see_home
-from gridbridge.services.site.wanted_queue import QueueOrder, choose
+from gridbridge.services.site.wanted_queue import AskedQueue, choose
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
@@ -201,8 +201,8 @@ def _queue(
 
 def _situation(policy: Policy, queue: str, home: Future[HomeSeen]) -> SetupSituation:
     """Look at both cells; the queue's own host is the one that counts, once it has one."""
-    order = QueueOrder(cluster=policy.queues[queue].cluster, queue=queue)
-    wanted = choose(policy, order)
+    asked = AskedQueue(cluster=policy.queues[queue].cluster, queue=queue)
+    wanted = choose(policy, asked)
     situation = observe(policy, wanted, home.result())
     hosts = words(situation.home.queues.get(queue, {}).get("hostlist", ""))
     if len(hosts) == 1 and not hosts[0].startswith("@") and hosts[0] != wanted.host:

@@ -28,7 +28,7 @@ from gridbridge.services.site import awaited
 from gridbridge.services.site.inspection import host_facts
 from gridbridge.services.site.logins import stage_facts
 from gridbridge.services.site.wanted_queue import (
-    QueueOrder,
+    AskedQueue,
     choose,
     makes_queues,
     refuse_embedded,
@@ -51,18 +51,18 @@ class Step:
     undo: tuple[Undo, ...] = ()
 
 
-def transfer_steps(policy: Policy, order: QueueOrder) -> tuple[Step, ...]:
+def transfer_steps(policy: Policy, asked: AskedQueue) -> tuple[Step, ...]:
     """Return what is missing of a transfer queue, in the order in which it is to be made."""
-    wanted = choose(policy, order)
+    wanted = choose(policy, asked)
     situation = _own_situation(policy, wanted)
     found = (*section.findings(policy, wanted), *decisions.findings(situation))
     return steps(policy, possible(found))
 
 
-def warnings(policy: Policy, order: QueueOrder) -> tuple[str, ...]:
+def warnings(policy: Policy, asked: AskedQueue) -> tuple[str, ...]:
     """Say what a transfer queue would lack that no step of ours can add."""
-    wanted = choose(policy, order)
-    stages = stage_facts(policy, order.cluster).items()
+    wanted = choose(policy, asked)
+    stages = stage_facts(policy, asked.cluster).items()
     found = (
         section.room(policy, section.all_slots(policy, wanted)),
         *(stage_finding(name, stage) for name, stage in stages),
@@ -76,25 +76,25 @@ def _warning(found: Finding) -> str:
     return f"{found.item}: {found.found}; {found.right} ({found.hint}){there}"
 
 
-def closed(order: QueueOrder) -> str:
+def closed(asked: AskedQueue) -> str:
     """Say why a queue that was set up on this host is closed as long as its service is no other."""
-    return awaited.left() if order.host in (None, host.name()) else ""
+    return awaited.left() if asked.host in (None, host.name()) else ""
 
 
 def removal_steps(
-    policy: Policy, order: QueueOrder, warn: Callable[[str], None]
+    policy: Policy, asked: AskedQueue, warn: Callable[[str], None]
 ) -> tuple[Step, ...]:
     """Return the steps that remove a transfer queue's set-up; refuse one that is not there.
 
     A remote cluster that does not answer may be gone for ever: then the set-up at home is removed,
     and a warning says that nothing was changed at the other.
     """
-    wanted = choose(policy, order, must_exist=True)
+    wanted = choose(policy, asked, must_exist=True)
     situation = _own_situation(policy, wanted, warn)
-    others = [name for name, queue in policy.queues.items() if queue.cluster == order.cluster]
+    others = [name for name, queue in policy.queues.items() if queue.cluster == asked.cluster]
     if others and wanted.queue not in {*others, *situation.home.queues}:
         raise GridbridgeError(
-            f"no queue {wanted.queue}; to {order.cluster} lead: {', '.join(others)}"
+            f"no queue {wanted.queue}; to {asked.cluster} lead: {', '.join(others)}"
         )
     if used := _slots_used(policy, wanted):
         told = f"jobs are in {used} of its slots; qmod -d {wanted.queue}, then wait or qdel them"
@@ -108,9 +108,9 @@ def _slots_used(policy: Policy, wanted: Wanted) -> int:
     return sum(each.slots_used for each in seen if each.queue == wanted.queue)
 
 
-def left_steps(policy: Policy, order: QueueOrder) -> tuple[Step, ...]:
+def left_steps(policy: Policy, asked: AskedQueue) -> tuple[Step, ...]:
     """Return what a removal has left of a transfer queue's set-up."""
-    wanted = choose(policy, order, must_exist=True)
+    wanted = choose(policy, asked, must_exist=True)
     return _removal(policy, _own_situation(policy, wanted, unheard=lambda _: None))
 
 

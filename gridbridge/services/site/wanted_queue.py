@@ -1,4 +1,4 @@
-"""Which transfer queue to make: what was ordered, completed from configuration and sizes."""
+"""Which transfer queue to make: what was asked for, completed from configuration and sizes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ QUARTER, TENTH = 4, 10  # Transfer Queues how-to, Configuration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueOrder:
+class AskedQueue:
     """What the command line asks for; None: choose."""
 
     cluster: str
@@ -34,40 +34,40 @@ class QueueOrder:
     short_jobs: bool = False
 
 
-def choose(policy: Policy, order: QueueOrder, must_exist: bool = False) -> Wanted:
-    """Complete an order from the configuration, else from the remote cluster's size."""
+def choose(policy: Policy, asked: AskedQueue, must_exist: bool = False) -> Wanted:
+    """Complete what was asked for from the configuration, else from the remote cluster's size."""
     refuse_embedded(policy)
     if policy.why_no_queues:
         raise ConfigError((f"{CONFIG}: {policy.why_no_queues}",))
-    name = order.queue or _default_queue(policy, order.cluster)
+    name = asked.queue or _default_queue(policy, asked.cluster)
     known = policy.queues.get(name)
-    _refuse(policy, order, name, known)
+    _refuse(policy, asked, name, known)
     if must_exist and known is None:
-        known = TransferQueue(cluster=order.cluster, slots=1, pending_limit=0)
-    if known and (must_exist or not order.short_jobs):
-        slots = order.slots or known.slots
-        limit = known.pending_limit if order.pending_limit is None else order.pending_limit
+        known = TransferQueue(cluster=asked.cluster, slots=1, pending_limit=0)
+    if known and (must_exist or not asked.short_jobs):
+        slots = asked.slots or known.slots
+        limit = known.pending_limit if asked.pending_limit is None else asked.pending_limit
     else:
-        slots, limit = _share(policy, order)
+        slots, limit = _share(policy, asked)
     return Wanted(
         home=policy.site.cluster,
-        remote=order.cluster,
+        remote=asked.cluster,
         queue=name,
-        host=order.host or host.name(),
+        host=asked.host or host.name(),
         slots=slots,
         pending_limit=limit,
         service_account=policy.site.service_account,
-        has_operators=sets_up(away(policy, order.cluster)).HAS_OPERATORS,
+        has_operators=sets_up(away(policy, asked.cluster)).HAS_OPERATORS,
         remote_usage=known is None or known.remote_usage,
-        far_account=_far_account(policy, order.cluster),
-        renamed={name: rule.to for name, rule in _pe_rules(policy, order.cluster) if rule.to},
+        far_account=_far_account(policy, asked.cluster),
+        renamed={name: rule.to for name, rule in _pe_rules(policy, asked.cluster) if rule.to},
         rejected={
-            name: rule.reject for name, rule in _pe_rules(policy, order.cluster) if rule.reject
+            name: rule.reject for name, rule in _pe_rules(policy, asked.cluster) if rule.reject
         },
-        people=_people(policy, order.cluster),
+        people=_people(policy, asked.cluster),
         resources=tuple(
             name
-            for (_, name), rule in policy.maps.get(order.cluster, {}).items()
+            for (_, name), rule in policy.maps.get(asked.cluster, {}).items()
             if isinstance(rule, ResourceRule) and not rule.reject
         ),
     )
@@ -107,31 +107,31 @@ def _default_queue(policy: Policy, cluster: str) -> str:
     return named[0] if len(named) == 1 else f"transfer-{cluster}"
 
 
-def _refuse(policy: Policy, order: QueueOrder, queue: str, known: TransferQueue | None) -> None:
-    """Refuse an order that no set-up can make."""
-    if order.cluster not in policy.clusters:
+def _refuse(policy: Policy, asked: AskedQueue, queue: str, known: TransferQueue | None) -> None:
+    """Refuse what no set-up can make."""
+    if asked.cluster not in policy.clusters:
         defined = ", ".join(policy.clusters)
-        raise ConfigError((f"{CONFIG}: no [cluster.{order.cluster}]; there are {defined}",))
-    if order.cluster == policy.site.cluster:
-        raise ConfigError((f"{order.cluster} is the local cluster; give a remote one",))
-    if known and known.cluster != order.cluster:
+        raise ConfigError((f"{CONFIG}: no [cluster.{asked.cluster}]; there are {defined}",))
+    if asked.cluster == policy.site.cluster:
+        raise ConfigError((f"{asked.cluster} is the local cluster; give a remote one",))
+    if known and known.cluster != asked.cluster:
         raise ConfigError((f"{CONFIG}: [queue.{queue}] leads to {known.cluster}",))
-    for name in (queue, order.host):
+    for name in (queue, asked.host):
         if name is not None and not OBJECT_NAME.holds(name):
             raise ConfigError((f"{name!r}: {OBJECT_NAME.right}",))
 
 
-def _share(policy: Policy, order: QueueOrder) -> tuple[int, int]:
+def _share(policy: Policy, asked: AskedQueue) -> tuple[int, int]:
     """Return slots and limit: a quarter and a tenth, or a tenth and none for short jobs."""
-    if order.short_jobs:
-        return order.slots or _part(policy, order, TENTH), 0
-    slots = order.slots or _part(policy, order, QUARTER)
-    limit = order.pending_limit
-    return slots, _part(policy, order, TENTH) if limit is None else limit
+    if asked.short_jobs:
+        return asked.slots or _part(policy, asked, TENTH), 0
+    slots = asked.slots or _part(policy, asked, QUARTER)
+    limit = asked.pending_limit
+    return slots, _part(policy, asked, TENTH) if limit is None else limit
 
 
-def _part(policy: Policy, order: QueueOrder, divisor: int) -> int:
-    return max(1, min(MAX_SLOTS, remote_slots(policy, order.cluster) // divisor))
+def _part(policy: Policy, asked: AskedQueue, divisor: int) -> int:
+    return max(1, min(MAX_SLOTS, remote_slots(policy, asked.cluster) // divisor))
 
 
 def remote_slots(policy: Policy, cluster: str) -> int:

@@ -8,7 +8,7 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.besteffort import BestEffortOrder
+from gridbridge.model.site.besteffort import AskedBestEffort
 from gridbridge.model.site.host import CellFacts
 from gridbridge.model.site.setup import State
 from gridbridge.services.site import besteffort
@@ -59,35 +59,35 @@ ssh = "delta-master"
     return policy_file.parse("FILE", toml.encode())
 
 
-def order(cluster: str = "alpha", like: str | None = None) -> BestEffortOrder:
-    """Return an order."""
-    return BestEffortOrder(cluster=cluster, like=like)
+def asked(cluster: str = "alpha", like: str | None = None) -> AskedBestEffort:
+    """Return what is asked for."""
+    return AskedBestEffort(cluster=cluster, like=like)
 
 
 def test_the_steps_make_queues_like_the_local_one(policy: Policy) -> None:
     """And name what keeps local jobs waiting for tasks nevertheless."""
-    lines = [step.line for step in besteffort.besteffort_steps(policy, order())]
+    lines = [step.line for step in besteffort.besteffort_steps(policy, asked())]
 
     assert "qconf -Mc" in lines[0]
     assert ["qconf -sq all.q" in line for line in lines[1:3]] == [True, True]
     assert lines[-1] == "qconf -rattr queue slots 1 gb-be2"
-    assert besteffort.removal_steps(policy, order()) == ()
-    (told,) = besteffort.warnings(policy, order())
+    assert besteffort.removal_steps(policy, asked()) == ()
+    (told,) = besteffort.warnings(policy, asked())
     assert told.startswith("alpha: consumable slots: best-effort tasks take of it at n1")
 
 
 @pytest.mark.parametrize(
     ("wanted", "why"),
     [
-        (order("gamma"), "best-effort jobs of its own"),
-        (order("delta"), "is reached by ssh"),
-        (order("beta"), r"no \[cluster.beta\]"),
-        (order(like="none.q"), "--like none.q: the local queues are all.q"),
+        (asked("gamma"), "best-effort jobs of its own"),
+        (asked("delta"), "is reached by ssh"),
+        (asked("beta"), r"no \[cluster.beta\]"),
+        (asked(like="none.q"), "--like none.q: the local queues are all.q"),
     ],
     ids=["OAR", "ssh", "unknown", "no such queue"],
 )
 def test_where_none_can_be_made_that_is_said(
-    policy: Policy, wanted: BestEffortOrder, why: str
+    policy: Policy, wanted: AskedBestEffort, why: str
 ) -> None:
     with pytest.raises(ConfigError, match=why):
         besteffort.besteffort_steps(policy, wanted)
@@ -100,7 +100,7 @@ def test_a_queue_of_the_same_name_that_is_none_of_ours_is_left_alone(
     (tmp_path / "queues/gb-be1").write_text(LOCAL)
 
     with pytest.raises(GridbridgeError, match=r"gb-be1 has neither.*then qconf -dq gb-be1"):
-        besteffort.besteffort_steps(policy, order())
+        besteffort.besteffort_steps(policy, asked())
     (told,) = besteffort.check(policy, FACTS)
     assert (told.item, told.state) == ("alpha: queue gb-be1", State.WARNING)
 

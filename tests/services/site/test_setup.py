@@ -8,7 +8,7 @@ from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.services.site import setup
-from gridbridge.services.site.wanted_queue import QueueOrder
+from gridbridge.services.site.wanted_queue import AskedQueue
 
 QCONF = """#!/bin/sh
 [ "$SGE_QMASTER_PORT" = 1 ] || { echo "unable to send message to qmaster" >&2; exit 1; }
@@ -58,7 +58,7 @@ slots = 1
 def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Policy) -> None:
     warned: list[str] = []
 
-    steps = setup.removal_steps(policy, QueueOrder(cluster="beta", short_jobs=True), warned.append)
+    steps = setup.removal_steps(policy, AskedQueue(cluster="beta", short_jobs=True), warned.append)
 
     cells = {step.edit.cell for step in steps}
     assert steps[0].line == "qconf -dq transfer-beta"
@@ -66,7 +66,7 @@ def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Poli
     assert warned == [
         "beta was not asked and nothing is changed there: qconf: unable to send message to qmaster"
     ]
-    assert setup.left_steps(policy, QueueOrder(cluster="beta"))[0].line == steps[0].line
+    assert setup.left_steps(policy, AskedQueue(cluster="beta"))[0].line == steps[0].line
 
 
 def test_a_queue_with_jobs_in_it_is_told_before_anything_is_removed(
@@ -88,7 +88,7 @@ def test_a_queue_with_jobs_in_it_is_told_before_anything_is_removed(
     )
     warned: list[str] = []
 
-    setup.removal_steps(policy, QueueOrder(cluster="beta", short_jobs=True), warned.append)
+    setup.removal_steps(policy, AskedQueue(cluster="beta", short_jobs=True), warned.append)
 
     assert warned[1:] == [
         "queue transfer-beta can't be removed yet: jobs are in 2 of its slots;"
@@ -98,7 +98,7 @@ def test_a_queue_with_jobs_in_it_is_told_before_anything_is_removed(
 
 def test_nothing_is_set_up_to_a_cluster_that_does_not_answer(policy: Policy) -> None:
     with pytest.raises(GridbridgeError, match="unable to send message"):
-        setup.transfer_steps(policy, QueueOrder(cluster="beta"))
+        setup.transfer_steps(policy, AskedQueue(cluster="beta"))
 
 
 @pytest.mark.parametrize("home", ['[cluster.alpha]\nkind = "oar"\n', ""], ids=["OAR", "none"])
@@ -108,4 +108,4 @@ def test_no_queue_is_set_up_where_none_can_be(home: str) -> None:
     policy = policy_file.parse("FILE", toml.encode())
 
     with pytest.raises(ConfigError, match="a transfer queue needs a Grid Engine home"):
-        setup.transfer_steps(policy, QueueOrder(cluster="beta"))
+        setup.transfer_steps(policy, AskedQueue(cluster="beta"))
