@@ -70,6 +70,12 @@ class Finite(click.FloatRange):
         return found
 
 
+def config_beside(folder: str, path: str) -> str:
+    """Return the file of --config; none beside a folder of --from unless somebody typed it."""
+    source = click.get_current_context().get_parameter_source("path")
+    return "" if folder and source is ParameterSource.DEFAULT else path
+
+
 def clock(at: datetime | None, now: datetime) -> str:
     """Format a time by the reader's clock, with the day if it is not recent."""
     if at is None:

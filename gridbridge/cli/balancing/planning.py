@@ -5,10 +5,9 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, Finite, or_later
+from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, Finite, config_beside, or_later
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.model.elastic.told import Told
 from gridbridge.services.tools import balance as service
@@ -90,9 +89,7 @@ def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
       gridbridge balance plan --max-nodes 20 --min-nodes 2
       gridbridge balance plan --from saved --max-nodes 20 --json
     """
-    source = click.get_current_context().get_parameter_source("path")
-    if folder and source is ParameterSource.DEFAULT:
-        path = ""
+    path = config_beside(folder, path)
     told = or_later(lambda: service.plan(service.Given(**given), datetime.now(UTC), folder, path))
     if not folder:
         complain_of_hidden()

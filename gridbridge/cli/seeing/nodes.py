@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, NOT_SEEN, clock
-from gridbridge.errors import NotSeen, StateError
+from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, clock, config_beside, or_later
+from gridbridge.errors import StateError
 from gridbridge.model.elastic.explained import Explained, Overview
 from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.nodes import NodeState
@@ -69,17 +69,12 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
     from gridbridge.cli.balancing.planning import complain_of_hidden
     from gridbridge.services.tools import balance as service
 
-    is_default = click.get_current_context().get_parameter_source("path")
-    if folder and is_default is click.core.ParameterSource.DEFAULT:
-        path = ""
+    path = config_beside(folder, path)
     now = datetime.now(UTC)
-    try:
-        told = service.explain(what, now, () if folder else _nodes(now), folder, path)
-        if not folder:
-            complain_of_hidden()
-    except NotSeen as error:
-        output.complain(f"gridbridge: {error}")
-        raise SystemExit(NOT_SEEN) from error
+    nodes = () if folder else _nodes(now)
+    told = or_later(lambda: service.explain(what, now, nodes, folder, path))
+    if not folder:
+        complain_of_hidden()
     _tell(told, now, is_json=is_json)
     if not told.is_known:
         raise SystemExit(UNKNOWN)
