@@ -19,6 +19,7 @@ from gridbridge.decisions.elastic.life import Patience
 from gridbridge.decisions.elastic.moments import by_now, of_node, until
 from gridbridge.decisions.elastic.readiness import is_unready
 from gridbridge.decisions.elastic.spending import spent_since
+from gridbridge.decisions.elastic.squeeze.resting import rest
 from gridbridge.decisions.elastic.supplying import supplied
 from gridbridge.decisions.elastic.switched import is_closed, left_alone
 from gridbridge.errors import GridbridgeError, NotSeen
@@ -27,9 +28,7 @@ from gridbridge.model.elastic.machines import Machine
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Act, Cause, Due, Owned, World
 from gridbridge.model.elastic.plan import Plan, Situation, Watched
-from gridbridge.model.elastic.sections import (
-    Restriction,
-)
+from gridbridge.model.elastic.sections import Restriction
 from gridbridge.model.elastic.standby import Rest, RestFacts, tags_by_host
 from gridbridge.providers.protocol import Listing
 from gridbridge.services.elastic import deciding, journalled, remembering, resting, telling
@@ -177,7 +176,7 @@ class Balancer:
             return None
         facts = RestFacts(tags=seen.world.tags, movable=seen.movable)
         situation = resting.only(seen.situation, self._free(seen.world), site.demand.retry_s)
-        return resting.rested(situation, plan, site.rules, site.squeeze, facts)
+        return rest(situation, plan, site.rules, site.squeeze, facts)
 
     def _own(self, world: World) -> Set[str]:
         """Return the names of the hosts that are switched on and off."""

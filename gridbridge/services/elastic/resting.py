@@ -18,13 +18,8 @@ def decide(
     seen: Situation, plan: Plan, rules: Balance, squeeze: Squeeze, facts: RestFacts
 ) -> tuple[Rest, tuple[Deed, ...], str]:
     """Decide about a situation for which a policy has a plan."""
-    found = rested(seen, plan, rules, squeeze, facts)
+    found = rest(seen, plan, rules, squeeze, facts)
     return found, deeds(found, facts), sentence(found)
-
-
-def rested(seen: Situation, plan: Plan, rules: Balance, squeeze: Squeeze, facts: RestFacts) -> Rest:
-    """Return which hosts are to rest, or to work again; never both."""
-    return rest(seen, plan, rules, squeeze, facts)
 
 
 def only(seen: Situation, own: Set[str], retry_s: float) -> Situation:

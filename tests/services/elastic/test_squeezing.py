@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.elastic.demand.deciding import decide
+from gridbridge.decisions.elastic.squeeze.resting import rest
 from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Restriction, Squeeze
@@ -29,7 +30,7 @@ def squeezed(cell: Situation, own: set[str], squeeze: Squeeze, least: int, most:
     """Return what a squeeze makes of a round."""
     rules = Balance(min_nodes=least, max_nodes=most)
     plan = decide(cell, rules, Demand(), {})
-    return resting.rested(resting.only(cell, own, 600), plan, rules, squeeze, FACTS)
+    return rest(resting.only(cell, own, 600), plan, rules, squeeze, FACTS)
 
 
 @pytest.mark.parametrize(
