@@ -16,7 +16,7 @@ from gridbridge.model.elastic.saved import Documents, Kept
 from gridbridge.model.elastic.sections import Balance
 from gridbridge.model.policy import Policy
 
-USUAL = Balance().queue
+USUAL_QUEUE = Balance().queue
 
 
 def printed(policy: Policy, now: datetime) -> tuple[Documents, Kept]:
@@ -38,7 +38,7 @@ def printed(policy: Policy, now: datetime) -> tuple[Documents, Kept]:
     return documents, Kept(now=now, master=master)
 
 
-def situation(documents: Documents, kept: Kept, where: str, queue: str = USUAL) -> Situation:
+def situation(documents: Documents, kept: Kept, where: str, queue: str = USUAL_QUEUE) -> Situation:
     """Read what was printed; NotSeen, which says where, for anything but a whole answer.
 
     OAR has no queues on nodes: `queue` is what its slots are taken to be of.

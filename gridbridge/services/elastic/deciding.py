@@ -8,14 +8,14 @@ from gridbridge.model.elastic.plan import Plan, Refused, Rules, Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 from gridbridge.model.elastic.told import Told, ToldRefusal
 
-USUAL = Demand()
+USUAL_DEMAND = Demand()
 NO_POOLS: Mapping[str, Pool] = {}
 
 
 def decide(
     seen: Situation,
     rules: Balance,
-    demand: Demand = USUAL,
+    demand: Demand = USUAL_DEMAND,
     pools: Mapping[str, Pool] = NO_POOLS,
     *,
     is_faithful: bool = False,
@@ -27,7 +27,7 @@ def decide(
 def planned(
     seen: Situation,
     rules: Balance,
-    demand: Demand = USUAL,
+    demand: Demand = USUAL_DEMAND,
     pools: Mapping[str, Pool] = NO_POOLS,
     *,
     is_faithful: bool = False,
@@ -38,7 +38,9 @@ def planned(
     return starcluster.decide(seen, rules, is_faithful=is_faithful)
 
 
-def told(plan: Plan, rules: Balance, demand: Demand = USUAL, *, is_alone: bool = True) -> Told:
+def told(
+    plan: Plan, rules: Balance, demand: Demand = USUAL_DEMAND, *, is_alone: bool = True
+) -> Told:
     """Tell a plan as the commands print it; one that is not alone has a round do more."""
     return Told(
         add=plan.add,

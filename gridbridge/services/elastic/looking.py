@@ -69,7 +69,7 @@ def _is_open(there: ShownCluster, now: datetime) -> bool:
     return is_known and not there.trouble and there.pending == 0 and bool(there.free_slots)
 
 
-def look_at(folder: str, queue: str = cells.USUAL) -> Situation:
+def look_at(folder: str, queue: str = cells.USUAL_QUEUE) -> Situation:
     """Return what a folder tells; NotSeen or ParseError for one that is no whole answer."""
     return cells.situation(*saved.read(folder), where=folder, queue=queue)
 

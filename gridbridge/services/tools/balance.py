@@ -22,7 +22,6 @@ from gridbridge.model.policy import Policy
 from gridbridge.services.elastic import deciding, looking, remembering
 from gridbridge.services.tools import configured
 
-NO_POOLS: Mapping[str, Pool] = {}
 _OF_OTHERS = "it is not the balancer's, and never removed"
 _OF_HIDDEN = "whether it is the balancer's is not known here: root and gridbridge-admin see that"
 
@@ -49,7 +48,7 @@ def plan(given: Given, now: datetime, folder: str = "", path: str = CONFIG) -> T
     that contradict each other.
     """
     seen, rules, demand, pools = _looked_at(folder, path, now)
-    rules, demand = _with(rules, given), _patience(demand, given)
+    rules, demand = _balance_by(rules, given), _demand_by(demand, given)
     return deciding.decide(seen, rules, demand, pools, is_faithful=given.is_faithful)
 
 
@@ -60,7 +59,7 @@ def read(path: str = CONFIG) -> Policy:
 
 def ruled(policy: Policy, given: Given) -> tuple[Balance, Demand]:
     """Return by what it is decided with a command line's words."""
-    return _with(policy.balance, given), _patience(policy.demand, given)
+    return _balance_by(policy.balance, given), _demand_by(policy.demand, given)
 
 
 def snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
@@ -74,7 +73,8 @@ def is_hidden() -> bool:
     return remembering.is_hidden()
 
 
-def _with(rules: Balance, given: Given) -> Balance:
+def _balance_by(rules: Balance, given: Given) -> Balance:
+    """Return the rules with what is given in place of gridbridge.toml's."""
     words: dict[str, Any] = {  # of each key its own type
         "policy": Rules(given.policy) if given.policy else None,
         "max_nodes": given.max_nodes,
@@ -92,7 +92,7 @@ def _with(rules: Balance, given: Given) -> Balance:
     return found
 
 
-def _patience(demand: Demand, given: Given) -> Demand:
+def _demand_by(demand: Demand, given: Given) -> Demand:
     """Return policy demand's own keys, for which StarCluster's options stand as well."""
     window = None if given.kill_after_min is None else 1 - given.kill_after_min * 60 / HOUR_S
     words: dict[str, Any] = {
@@ -168,7 +168,7 @@ def _looked_at(
 ) -> tuple[Situation, Balance, Demand, Mapping[str, Pool]]:
     """Return what is looked at, and by what it is decided."""
     if folder and not path:
-        return looking.look_at(folder), Balance(), Demand(), NO_POOLS
+        return looking.look_at(folder), Balance(), Demand(), deciding.NO_POOLS
     policy = configured.load(path)[0] if folder else configured.with_own_cluster(path)
     seen = _seen(policy, folder, now)
     return seen, policy.balance, policy.demand, policy.pools

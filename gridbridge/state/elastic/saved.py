@@ -288,9 +288,9 @@ class _State:
         told = table.get(key)
         return None if told is None else self._as(_moment, told, where + key, A_TIME)
 
-    def _text(self, told: object, key: str, right: str = "a text") -> str:
+    def _text(self, told: object, key: str) -> str:
         if not isinstance(told, str):
-            self._wrong(key, told, right)
+            self._wrong(key, told, "a text")
             return ""
         return told
 
