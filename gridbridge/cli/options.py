@@ -1,9 +1,9 @@
 """What commands share: their options, and how they print a time."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -15,6 +15,8 @@ from gridbridge.model.places import CONFIG, PUBLISHED
 
 NOT_SEEN = 75  # as of sysexits.h: the same may work later
 Value = TypeVar("Value")
+Command = TypeVar("Command", bound=Callable[..., Any])
+Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]  # as click makes it
 
 
 def not_empty(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
@@ -68,6 +70,17 @@ class Finite(click.FloatRange):
         if not math.isfinite(found):
             self.fail(f"{value!r} is not a finite number", param, ctx)
         return found
+
+
+def all_of(options: Sequence[Option]) -> Callable[[Command], Command]:
+    """Give a command options, which its help shows in this order."""
+
+    def give(command: Command) -> Command:
+        for option in reversed(options):
+            option(command)  # click notes it at the function itself
+        return command
+
+    return give
 
 
 def config_beside(folder: str, path: str) -> str:

@@ -1,14 +1,16 @@
 """gridbridge simulate: what a cluster's tasks would have waited and cost by other rules."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from gridbridge.cli import output
-from gridbridge.cli.options import JSON, Finite
+from gridbridge.cli.options import JSON, Finite, Option, all_of
 from gridbridge.cli.plots import written
-from gridbridge.model.elastic.replayed import Outcome, ReplayRules, Terms
+from gridbridge.model.elastic.replayed import Outcome, ReplayRules, Terms, Workload
 from gridbridge.model.elastic.sections import Demand
 from gridbridge.model.report import count
 from gridbridge.services.elastic.simulation import compared as service
@@ -24,136 +26,127 @@ HEAD = (
 )
 
 
+def _number(name: str, usual: float, kind: click.IntRange | Finite, means: str) -> Option:
+    return click.option(name, type=kind, default=usual, show_default=True, help=means)
+
+
+OPTIONS = (
+    click.option("--accounting", "path", metavar="FILE", help="Replay what this file tells."),
+    click.option(
+        "--synthetic",
+        "seeds",
+        metavar="SEED",
+        multiple=True,
+        help="Replay a made-up week; the same word gives the same one. May be repeated.",
+    ),
+    click.option(
+        "--policy",
+        "policies",
+        type=click.Choice([one.value for one in ReplayRules]),
+        multiple=True,
+        help="Compare this one; may be repeated. Without it: all of them.",
+    ),
+    click.option(
+        "--sweep", "is_swept", is_flag=True, help="Try other settings of each policy too."
+    ),
+    click.option(
+        "--plot",
+        metavar="FILE",
+        callback=written.named,
+        help="Draw the nodes and what waits, or the sweep: .png, .svg ...",
+    ),
+    _number("--max-nodes", 20, click.IntRange(1, 10000), "The most nodes of the cluster."),
+    _number("--min-nodes", 1, click.IntRange(0, 10000), "The least."),
+    _number("--slots", 8, click.IntRange(1, 10000), "The slots of a node."),
+    _number("--boot-s", 300.0, Finite(0, 86400), "How long a node takes until it runs tasks."),
+    _number("--price", 1.0, Finite(0, 1e6), "What a node costs an hour."),
+    _number("--watts", 300.0, Finite(0, 1e6), "What a node needs while it is on."),
+    _number("--billing-s", 1.0, Finite(1, 86400), "What is paid for at once."),
+    _number(
+        "--idle-timeout-s",
+        300.0,
+        Finite(0, 2592000),
+        "Policy demand removes a node that was idle for so long.",
+    ),
+    _number(
+        "--target-wait-s",
+        0.0,
+        Finite(0, 2592000),
+        "Policy demand adds nothing for what is done in this and a boot.",
+    ),
+    click.option("--spread", "is_spread", is_flag=True, help="Tasks go to the emptiest node."),
+    click.option("--from", "begin", type=DAY, help="Of FILE only what was submitted since (UTC)."),
+    click.option("--to", "end", type=DAY, help="Of FILE only what was submitted before (UTC)."),
+    _number("--days", 7.0, Finite(0.01, 3660), "How long a made-up workload is."),
+    _number("--tasks-a-day", 1000.0, Finite(1, 1e6), "How many tasks it has."),
+    _number("--load", 0.5, Finite(0.01, 1), "Which part of all slots it uses."),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a command line says."""
+
+    path: str | None
+    seeds: tuple[str, ...]
+    policies: tuple[str, ...]
+    is_swept: bool
+    plot: str | None
+    max_nodes: int
+    min_nodes: int
+    slots: int
+    boot_s: float
+    price: float
+    watts: float
+    billing_s: float
+    idle_timeout_s: float
+    target_wait_s: float
+    is_spread: bool
+    begin: datetime | None
+    end: datetime | None
+    days: float
+    tasks_a_day: float
+    load: float
+
+    @property
+    def terms(self) -> Terms:
+        """On what nodes it is replayed."""
+        return Terms(
+            max_nodes=self.max_nodes,
+            min_nodes=self.min_nodes,
+            slots=self.slots,
+            boot_s=self.boot_s,
+            price=self.price,
+            watts=self.watts,
+            is_spread=self.is_spread,
+        )
+
+    @property
+    def demand(self) -> Demand:
+        """The settings of policy demand."""
+        return Demand(
+            billing_s=self.billing_s,
+            idle_timeout_s=self.idle_timeout_s,
+            target_wait_s=self.target_wait_s,
+            stuck_after_s=0.0,  # tasks start at once here where there is room
+        )
+
+    def made_up(self, seed: str) -> Asked:
+        """Return what workload is made up of a seed."""
+        return Asked(
+            seed=seed,
+            days=self.days,
+            tasks_a_day=self.tasks_a_day,
+            node_slots=self.slots,
+            load=self.load,
+            slots=self.max_nodes * self.slots,
+        )
+
+
 @click.command()
-@click.option("--accounting", "path", metavar="FILE", help="Replay what this file tells.")
-@click.option(
-    "--synthetic",
-    "seeds",
-    metavar="SEED",
-    multiple=True,
-    help="Replay a made-up week; the same word gives the same one. May be repeated.",
-)
-@click.option(
-    "--policy",
-    "policies",
-    type=click.Choice([one.value for one in ReplayRules]),
-    multiple=True,
-    help="Compare this one; may be repeated. Without it: all of them.",
-)
-@click.option("--sweep", "is_swept", is_flag=True, help="Try other settings of each policy too.")
-@click.option(
-    "--plot",
-    metavar="FILE",
-    callback=written.named,
-    help="Draw the nodes and what waits, or the sweep: .png, .svg ...",
-)
-@click.option(
-    "--max-nodes",
-    type=click.IntRange(1, 10000),
-    default=20,
-    show_default=True,
-    help="The most nodes of the cluster.",
-)
-@click.option(
-    "--min-nodes", type=click.IntRange(0, 10000), default=1, show_default=True, help="The least."
-)
-@click.option(
-    "--slots",
-    type=click.IntRange(1, 10000),
-    default=8,
-    show_default=True,
-    help="The slots of a node.",
-)
-@click.option(
-    "--boot-s",
-    type=Finite(0, 86400),
-    default=300.0,
-    show_default=True,
-    help="How long a node takes until it runs tasks.",
-)
-@click.option(
-    "--price",
-    type=Finite(0, 1e6),
-    default=1.0,
-    show_default=True,
-    help="What a node costs an hour.",
-)
-@click.option(
-    "--watts",
-    type=Finite(0, 1e6),
-    default=300.0,
-    show_default=True,
-    help="What a node needs while it is on.",
-)
-@click.option(
-    "--billing-s",
-    type=Finite(1, 86400),
-    default=1.0,
-    show_default=True,
-    help="What is paid for at once.",
-)
-@click.option(
-    "--idle-timeout-s",
-    type=Finite(0, 2592000),
-    default=300.0,
-    show_default=True,
-    help="Policy demand removes a node that was idle for so long.",
-)
-@click.option(
-    "--target-wait-s",
-    type=Finite(0, 2592000),
-    default=0.0,
-    show_default=True,
-    help="Policy demand adds nothing for what is done in this and a boot.",
-)
-@click.option("--spread", "is_spread", is_flag=True, help="Tasks go to the emptiest node.")
-@click.option("--from", "begin", type=DAY, help="Of FILE only what was submitted since (UTC).")
-@click.option("--to", "end", type=DAY, help="Of FILE only what was submitted before (UTC).")
-@click.option(
-    "--days",
-    type=Finite(0.01, 3660),
-    default=7.0,
-    show_default=True,
-    help="How long a made-up workload is.",
-)
-@click.option(
-    "--tasks-a-day",
-    type=Finite(1, 1e6),
-    default=1000.0,
-    show_default=True,
-    help="How many tasks it has.",
-)
-@click.option(
-    "--load",
-    type=Finite(0.01, 1),
-    default=0.5,
-    show_default=True,
-    help="Which part of all slots it uses.",
-)
+@all_of(OPTIONS)
 @JSON
-def simulate(
-    path: str | None,
-    seeds: tuple[str, ...],
-    policies: tuple[str, ...],
-    is_swept: bool,
-    plot: str | None,
-    max_nodes: int,
-    min_nodes: int,
-    slots: int,
-    boot_s: float,
-    price: float,
-    watts: float,
-    billing_s: float,
-    idle_timeout_s: float,
-    target_wait_s: float,
-    is_spread: bool,
-    begin: datetime | None,
-    end: datetime | None,
-    days: float,
-    tasks_a_day: float,
-    load: float,
-    is_json: bool,
-) -> None:
+def simulate(is_json: bool, **given: Any) -> None:
     """Replay what a cluster ran, by other rules, and show what would have been waited and paid.
 
     FILE is Grid Engine's accounting file, or one in the Standard Workload Format. Its tasks are run
@@ -170,52 +163,41 @@ def simulate(
       gridbridge simulate --accounting /opt/sge/default/common/accounting --max-nodes 40
       gridbridge simulate --synthetic ash --policy demand --sweep --plot ash.png
     """
-    if bool(path) == bool(seeds) or "" in seeds:
-        raise click.UsageError("one of --accounting FILE and --synthetic SEED says what to replay")
-    if min_nodes > max_nodes:
-        raise click.UsageError(f"--min-nodes {min_nodes} is more than --max-nodes {max_nodes}")
-    _require_fit(click.get_current_context(), is_file=bool(path))
-    terms = Terms(
-        max_nodes=max_nodes,
-        min_nodes=min_nodes,
-        slots=slots,
-        boot_s=boot_s,
-        price=price,
-        watts=watts,
-        is_spread=is_spread,
-    )
-    demand = Demand(
-        billing_s=billing_s,
-        idle_timeout_s=idle_timeout_s,
-        target_wait_s=target_wait_s,
-        stuck_after_s=0.0,  # tasks start at once here where there is room
-    )
-    rules = [ReplayRules(one) for one in dict.fromkeys(policies)] or list(ReplayRules)
-    found = list[service.Compared]()
-    if path:
-        workload = service.from_file(path, _seconds(begin), _seconds(end))
-        _complain(path, workload.bad_lines)
-        found.append(service.compared(path, workload, terms, rules, demand, is_swept=is_swept))
-    for seed in dict.fromkeys(seeds):
-        asked = Asked(
-            seed=seed,
-            days=days,
-            tasks_a_day=tasks_a_day,
-            node_slots=slots,
-            load=load,
-            slots=max_nodes * slots,
-        )
-        made = service.made(asked)
-        found.append(service.compared(seed, made, terms, rules, demand, is_swept=is_swept))
+    asked = Given(**given)
+    _require_fit(click.get_current_context(), asked)
+    found = _compared(asked)
     _show(found, is_json)
-    if plot:
+    if asked.plot:
         from gridbridge.cli.plots import replay  # half a second
 
-        output.complain(f"gridbridge: {replay.draw(found, plot)} is written")
+        output.complain(f"gridbridge: {replay.draw(found, asked.plot)} is written")
 
 
-def _require_fit(context: click.Context, *, is_file: bool) -> None:
-    """Refuse an option that is about the other kind of workload: it would change nothing."""
+def _compared(given: Given) -> list[service.Compared]:
+    """Replay the file, or each made-up workload."""
+    rules = [ReplayRules(one) for one in dict.fromkeys(given.policies)] or list(ReplayRules)
+    workloads = dict[str, Workload]()
+    if given.path:
+        workloads[given.path] = service.from_file(
+            given.path, _seconds(given.begin), _seconds(given.end)
+        )
+        _complain(given.path, workloads[given.path].bad_lines)
+    for seed in dict.fromkeys(given.seeds):
+        workloads[seed] = service.made(given.made_up(seed))
+    return [
+        service.compared(name, one, given.terms, rules, given.demand, is_swept=given.is_swept)
+        for name, one in workloads.items()
+    ]
+
+
+def _require_fit(context: click.Context, given: Given) -> None:
+    """Refuse options that contradict each other, or are about the other kind of workload."""
+    is_file = bool(given.path)
+    if is_file == bool(given.seeds) or "" in given.seeds:
+        raise click.UsageError("one of --accounting FILE and --synthetic SEED says what to replay")
+    if given.min_nodes > given.max_nodes:
+        words = f"--min-nodes {given.min_nodes} is more than --max-nodes {given.max_nodes}"
+        raise click.UsageError(words)
     others = OF_MADE_UP if is_file else OF_FILE
     right = (
         "--synthetic; --from and --to say which tasks of a file"

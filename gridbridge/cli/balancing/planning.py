@@ -1,18 +1,15 @@
 """gridbridge balance plan and snapshot: what the balancer would do, and what it looks at."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, Finite, config_beside, or_later
+from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, Finite, all_of, config_beside, or_later
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.model.elastic.told import Told
 from gridbridge.services.tools import balance as service
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def both(name: str) -> tuple[str, ...]:
@@ -20,7 +17,7 @@ def both(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
 
 
-OPTIONS = (
+RULES = (
     click.option(
         "--policy", type=click.Choice([one.value for one in Rules]), help="Decide by these rules."
     ),
@@ -61,16 +58,9 @@ OPTIONS = (
 )
 
 
-def rules(command: Command) -> Command:
-    """Give a command the options that say what is decided."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
-
-
 @click.command()
 @FROM
-@rules
+@all_of(RULES)
 @CONFIG_FILE
 @JSON
 def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:

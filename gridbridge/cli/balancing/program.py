@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gridbridge.cli import output, program
-from gridbridge.cli.balancing.planning import both, rules, told_plain
-from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN, Finite
+from gridbridge.cli.balancing.planning import RULES, both, told_plain
+from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN, Finite, all_of
 from gridbridge.cli.seeing.plot import drawn
 from gridbridge.errors import ConfigError, GridbridgeError, NotSeen
 from gridbridge.model.elastic.told import Told
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("cluster", default="", metavar="[CLUSTER]")
-@rules
+@all_of(RULES)
 @click.option(
     *("-i", *both("interval"), "interval_s"),
     type=Finite(min=5),
