@@ -1,17 +1,65 @@
 """gridbridge squeeze: which nodes may rest, and which have to work again."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, Finite, not_empty, or_later
+from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, Finite, all_of, not_empty, or_later
 from gridbridge.services.elastic import squeezing as service
 from gridbridge.services.tools import squeeze as site
 
 DEFAULT_FACTOR = 2.0  # hsqueeze's, for both reserves
 MOST_FACTOR = 1e6  # no cluster has so much free; more could not be reckoned with
 ON_SCREEN = "-"
+
+ABOUT_A_MODEL = (
+    click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Tell the candidates too."),
+    click.option(
+        *("-C", "--print-commands", "commands"),
+        metavar="[FILE]",
+        is_flag=False,
+        flag_value=ON_SCREEN,
+        callback=not_empty,
+        help="Print the commands that do it, or write them to FILE (-CFILE).",
+    ),
+    click.option(
+        *("-S", "--save", "prefix"),
+        metavar="FILE",
+        default="",
+        callback=not_empty,
+        help="Save the cluster before and after as FILE.original and FILE.squeezed.",
+    ),
+    click.option("--no-headers", "is_bare", is_flag=True, help="Print the names alone."),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answering:
+    """How the answer about a model is told."""
+
+    is_verbose: bool
+    commands: str | None  # a file, or ON_SCREEN; None: they are not told
+    prefix: str  # of the files that are saved; empty: none is
+    is_bare: bool
+
+    @property
+    def shown(self) -> list[str]:
+        """The options that change what is printed."""
+        given = (
+            ("-v", self.is_verbose),
+            ("-C", self.commands == ON_SCREEN),
+            ("--no-headers", self.is_bare),
+        )
+        return [word for word, is_given in given if is_given]
+
+    @property
+    def saved(self) -> list[str]:
+        """The options that write files."""
+        places = {"-C": self.commands, "-S": self.prefix}
+        return [word for word, place in places.items() if place and place != ON_SCREEN]
 
 
 @click.command()
@@ -37,23 +85,7 @@ ON_SCREEN = "-"
     type=Finite(-MOST_FACTOR, MOST_FACTOR),
     help="The reserve that each node keeps when others are switched off.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Tell the candidates too.")
-@click.option(
-    *("-C", "--print-commands", "commands"),
-    metavar="[FILE]",
-    is_flag=False,
-    flag_value=ON_SCREEN,
-    callback=not_empty,
-    help="Print the commands that do it, or write them to FILE (-CFILE).",
-)
-@click.option(
-    *("-S", "--save", "prefix"),
-    metavar="FILE",
-    default="",
-    callback=not_empty,
-    help="Save the cluster before and after as FILE.original and FILE.squeezed.",
-)
-@click.option("--no-headers", is_flag=True, help="Print the names alone.")
+@all_of(ABOUT_A_MODEL)
 @CONFIG_FILE
 @JSON
 def squeeze(
@@ -61,12 +93,9 @@ def squeeze(
     folder: str,
     minimal: float | None,
     target: float | None,
-    verbose: bool,
-    commands: str | None,
-    prefix: str,
-    no_headers: bool,
     path: str,
     is_json: bool,
+    **given: Any,
 ) -> None:
     """Say which hosts can be switched off, or have to be switched on, and do nothing.
 
@@ -90,51 +119,43 @@ def squeeze(
       gridbridge squeeze
       gridbridge squeeze --model cluster.data --target-resources 3 -v -C
     """
-    shown = {"-v": verbose, "-C": commands == ON_SCREEN, "--no-headers": no_headers}
-    _refuse_nonsense(
-        is_model=bool(model),
-        is_folder=bool(folder),
-        is_json=is_json,
-        shown=[word for word, is_given in shown.items() if is_given],
-        saved=[w for w, to in (("-C", commands), ("-S", prefix)) if to and to != ON_SCREEN],
-    )
-    if not model:
-        _tell_site(
-            or_later(
-                lambda: site.plan(
-                    datetime.now(UTC), folder=folder, path=path, minimal=minimal, target=target
-                )
-            ),
-            is_json=is_json,
-        )
+    answering = Answering(**given)
+    _refuse_nonsense(answering, is_model=bool(model), is_folder=bool(folder), is_json=is_json)
+    if model:
+        factors = (DEFAULT_FACTOR if one is None else one for one in (minimal, target))
+        _answer(service.squeeze_model(model, *factors), answering, is_json=is_json)
         return
-    told = service.squeeze_model(
-        model,
-        DEFAULT_FACTOR if minimal is None else minimal,
-        DEFAULT_FACTOR if target is None else target,
+    now = datetime.now(UTC)
+    told = or_later(
+        lambda: site.plan(now, folder=folder, path=path, minimal=minimal, target=target)
     )
-    if prefix:
-        _save(told.original, f"{prefix}.original")
+    _tell_site(told, is_json=is_json)
+
+
+def _answer(told: service.ToldModel, answering: Answering, *, is_json: bool) -> None:
+    """Tell what is decided about a model, in hsqueeze's order, and save it."""
+    if answering.prefix:
+        _save(told.original, f"{answering.prefix}.original")
     if is_json:
         _tell_model_as_json(told)
     else:
-        _tell_model(told, is_verbose=verbose, has_headers=not no_headers)
-    if commands is not None:
-        _tell_commands(told, commands, is_json=is_json)
-    if prefix:
-        _save(told.squeezed, f"{prefix}.squeezed")
+        _tell_model(told, answering)
+    if answering.commands is not None:
+        _tell_commands(told, answering.commands, is_json=is_json)
+    if answering.prefix:
+        _save(told.squeezed, f"{answering.prefix}.squeezed")
 
 
 def _refuse_nonsense(
-    *, is_model: bool, is_folder: bool, is_json: bool, shown: list[str], saved: list[str]
+    answering: Answering, *, is_model: bool, is_folder: bool, is_json: bool
 ) -> None:
     """Refuse words that mean nothing together."""
     if is_model and is_folder:
         raise click.UsageError("--model and --from: only one of them can be decided about")
-    if not is_model and (words := shown + saved):
+    if not is_model and (words := answering.shown + answering.saved):
         raise click.UsageError(f"{words[0]} needs --model: it is about a Ganeti cluster")
-    if is_json and shown:
-        raise click.UsageError(f"{shown[0]} and --json: that tells it all")
+    if is_json and (words := answering.shown):
+        raise click.UsageError(f"{words[0]} and --json: that tells it all")
 
 
 def _tell_model_as_json(told: service.ToldModel) -> None:
@@ -150,15 +171,15 @@ def _tell_model_as_json(told: service.ToldModel) -> None:
     )
 
 
-def _tell_model(told: service.ToldModel, *, is_verbose: bool, has_headers: bool) -> None:
-    if is_verbose:
+def _tell_model(told: service.ToldModel, answering: Answering) -> None:
+    if answering.is_verbose:
         output.line(f"Offline candidates: {','.join(told.offline_candidates)}")
         output.line(f"Online candidates: {','.join(told.online_candidates)}")
-    if has_headers:
+    if not answering.is_bare:
         output.line(f"'{told.way.value}'")
     for name in told.nodes:
         output.line(name)
-    if is_verbose and not told.is_enough:
+    if answering.is_verbose and not told.is_enough:
         output.line("Onlining all nodes will not yield enough capacity")
 
 
