@@ -103,15 +103,21 @@ class Balance:
         0, "the most nodes of the cluster, with the master; 0: nothing is done", "nodes", 0, 100000
     )
     min_nodes: int = setting(1, "the least, with the master", "nodes", 0, 100000)
-    add_nodes_per_iteration: int = setting(1, "the most that one round adds", "nodes", 1, 10000)
+    add_nodes_per_iteration: int = setting(
+        1, "of starcluster: the most that one round adds", "nodes", 1, 10000
+    )
     job_wait_time_s: float = setting(
-        900.0, "nodes are added when a job has waited longer", "s", 0, 2592000
+        900.0, "of starcluster: nodes are added when a job has waited longer", "s", 0, 2592000
     )
     kill_after_min: int = setting(
-        45, "an idle node is removed from this minute of each of its hours on", "min", 0, 59
+        45,
+        "of starcluster: an idle node is removed from this minute of each of its hours on",
+        "min",
+        0,
+        59,
     )
     stabilization_s: float = setting(
-        180.0, "nothing is done so long after the last change", "s", 0, 86400
+        180.0, "of starcluster: nothing is done so long after the last change", "s", 0, 86400
     )
     apply: bool = setting(False, "nodes are really added and removed; else it is only told")
     interval_s: float = setting(60.0, "how long --loop waits between two rounds", "s", 5, 86400)
@@ -146,7 +152,7 @@ class Demand:
     target_wait_s: float = setting(
         0.0,
         "nothing is added when the slots that are there do what waits in this and a node's boot;"
-        " 0: it is",
+        " 0: it is added",
         "s",
         0,
         2592000,
@@ -168,7 +174,8 @@ class Demand:
     )
     stuck_after_s: float = setting(
         900.0,
-        "a job that does not start for so long, though there is room, is no demand; 0: it is",
+        "a job that does not start for so long, though there is room, is no demand;"
+        " 0: it stays demand",
         "s",
         0,
         2592000,

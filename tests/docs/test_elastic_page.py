@@ -1,0 +1,59 @@
+"""What the page on elastic clusters shows of gridbridge.toml holds."""
+
+import re
+import textwrap
+from dataclasses import fields
+
+import pytest
+
+from gridbridge.cli.balancing.planning import plan
+from gridbridge.config import policy_file
+from gridbridge.model.policy import Policy
+from gridbridge.services.elastic.program import Wanted, require_fit
+from gridbridge.services.tools.balance import Given, ruled
+from tests.docs.console import ROOT
+
+PAGE = (ROOT / "docs" / "elastic.md").read_text()
+SITE = """
+[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 6444
+execd_port = 6445
+"""
+OPTION = re.compile(r"^\| `(--\S+ \d+)` \| `(.+)` \| (.+) \|$", re.MULTILINE)
+
+
+def configured(text: str) -> Policy:
+    """Return a site's configuration with some more of it."""
+    return policy_file.parse("gridbridge.toml", f"{SITE}{text}".encode())
+
+
+def test_the_first_sections_that_it_shows_are_enough_to_act() -> None:
+    shown = PAGE.partition("## Begin")[2].partition("```toml\n")[2].partition("```")[0]
+    policy = configured(textwrap.dedent(shown))
+
+    require_fit(Wanted(policy=policy, rules=policy.balance, demand=policy.demand))
+    assert policy.pools["usual"].provider in policy.providers
+
+
+def test_its_table_has_each_of_starclusters_numbers() -> None:
+    assert [one[0].split()[0] for one in OPTION.findall(PAGE)] == [
+        "--add-nodes-per-iteration",
+        "--job-wait-time",
+        "--kill-after",
+        "--stabilization-time",
+    ]
+
+
+@pytest.mark.parametrize(("option", "key", "keys"), OPTION.findall(PAGE))
+def test_an_option_does_what_the_keys_beside_it_do(option: str, key: str, keys: str) -> None:
+    """Of policy demand, too."""
+    typed = plan.make_context("plan", option.split()).params
+    given = Given(**{one.name: typed[one.name] for one in fields(Given)})
+    policy = configured("[balance]\nmax_nodes = 9\n")
+    told = "\n".join(re.findall("`(.+?)`", keys))
+    wanted = configured(f"[balance]\nmax_nodes = 9\n{key}\n[demand]\n{told}\n")
+
+    assert ruled(policy, given) == (wanted.balance, wanted.demand)
+    assert (wanted.balance, wanted.demand) != (policy.balance, policy.demand)
