@@ -8,7 +8,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, Finite, all_of, not_empty, or_later
-from gridbridge.services.elastic import squeezing as service
+from gridbridge.services.elastic import ganeti as service
 from gridbridge.services.tools import squeeze as site
 
 DEFAULT_FACTOR = 2.0  # hsqueeze's, for both reserves

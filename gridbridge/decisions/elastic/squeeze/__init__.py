@@ -1,1 +1,1 @@
-"""Which nodes may rest, and which have to work again (Ganeti's design "HSqueeze tool")."""
+"""Which of a site's own hosts may rest, and which have to work again."""

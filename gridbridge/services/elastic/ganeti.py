@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from gridbridge.decisions.elastic.squeeze.deciding import squeeze
-from gridbridge.decisions.elastic.squeeze.jobs import commands
+from gridbridge.decisions.elastic.ganeti.deciding import squeeze
+from gridbridge.decisions.elastic.ganeti.jobs import commands
 from gridbridge.errors import OutputError
 from gridbridge.model.elastic.ganeti import Squeezed, Way
 from gridbridge.state.elastic import ganeti, ganeti_text

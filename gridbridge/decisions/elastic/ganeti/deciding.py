@@ -7,9 +7,9 @@ the target reserve would remain. Each set of nodes is balanced whole before anyt
 from dataclasses import replace
 from math import floor
 
-from gridbridge.decisions.elastic.squeeze.balancing import balance
-from gridbridge.decisions.elastic.squeeze.loads import Burden, with_primary
-from gridbridge.decisions.elastic.squeeze.placement import Placement, place
+from gridbridge.decisions.elastic.ganeti.balancing import balance
+from gridbridge.decisions.elastic.ganeti.loads import Burden, with_primary
+from gridbridge.decisions.elastic.ganeti.placement import Placement, place
 from gridbridge.model.elastic.ganeti import Cluster, Move, Spec, Squeezed, Way
 
 
@@ -66,8 +66,8 @@ def _reserve(standard: Spec, factor: float) -> Burden:
 def has_room(at: Placement, reserve: Burden) -> bool:
     """Whether each node, offline ones too, could take the reserve in addition."""
     return all(
-        with_primary(site, load, reserve, is_forced=False) is not None
-        for site, load in zip(at.sites, at.loads, strict=True)
+        with_primary(hardware, load, reserve, is_forced=False) is not None
+        for hardware, load in zip(at.hardware, at.loads, strict=True)
     )
 
 
@@ -128,9 +128,9 @@ def _may_suffice(tried: Placement, reserve: Burden) -> bool:
         for one, (primary, _) in enumerate(tried.homes)
     ):
         return False
-    online = [tried.sites[node] for node in tried.online]
+    online = [tried.hardware[node] for node in tried.online]
     live_mem = sum(load.live_mem for load in tried.loads)
-    room = sum(site.room for site in online)
+    room = sum(hardware.room for hardware in online)
     return room - live_mem > len(online) * reserve.live_mem or not online
 
 

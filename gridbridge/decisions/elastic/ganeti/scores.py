@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import NamedTuple
 
-from gridbridge.decisions.elastic.squeeze.loads import Load, Site, ratio
+from gridbridge.decisions.elastic.ganeti.loads import Hardware, Load, ratio
 
 OFFLINE, OFFLINE_PRIMARY = 4.0, 16.0  # for each instance on a node that is offline
 EQUAL = 1e-9  # scores so near each other are reckoned again
@@ -35,22 +35,22 @@ WEIGHTS = (0.5, 1.0, 1.0, 1.0, 3.0, 1.0, 1.0, 0.5)  # of those, hbal's like ones
 FAILING, CONFLICT, LOCATION, TOGETHER, KEPT = 1.0, 2.0, 1.0, 1.0, 0.25
 
 
-def contribution_of(site: Site, load: Load) -> Contribution:
+def contribution_of(hardware: Hardware, load: Load) -> Contribution:
     """Return what a node adds to the score."""
     copies = load.primaries + load.secondaries
-    if site.is_exclusive:
-        part, whole = float(load.free_spindles), float(site.spindles)
+    if hardware.is_exclusive:
+        part, whole = float(load.free_spindles), float(hardware.spindles)
     else:
-        part, whole = float(load.free_disk), site.disk
+        part, whole = float(load.free_disk), hardware.disk
     return Contribution(
-        ratio(site.room - load.live_mem, site.mem),
+        ratio(hardware.room - load.live_mem, hardware.mem),
         part / whole if whole else 1.0,
-        ratio(load.kept_mem, site.mem),
-        ratio(ratio(load.vcpus, site.cpus), site.speed),
+        ratio(load.kept_mem, hardware.mem),
+        ratio(ratio(load.vcpus, hardware.cpus), hardware.speed),
         float(load.primaries),
         float(copies),
-        ratio(load.spindle_use, site.most_spindles),
-        ratio(load.promised_mem, site.mem),
+        ratio(load.spindle_use, hardware.most_spindles),
+        ratio(load.promised_mem, hardware.mem),
         float(copies) if load.fails else 0.0,
         float(sum(load.tags.values()) - len(load.tags)) if load.tags else 0.0,
         float(load.location),

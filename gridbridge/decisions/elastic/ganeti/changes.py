@@ -7,9 +7,9 @@ as in a small one. What a node adds is remembered until the node changes.
 from collections.abc import Mapping
 from math import sqrt
 
-from gridbridge.decisions.elastic.squeeze.loads import Burden, Load, with_primary, without_primary
-from gridbridge.decisions.elastic.squeeze.placement import Placement
-from gridbridge.decisions.elastic.squeeze.scores import (
+from gridbridge.decisions.elastic.ganeti.loads import Burden, Load, with_primary, without_primary
+from gridbridge.decisions.elastic.ganeti.placement import Placement
+from gridbridge.decisions.elastic.ganeti.scores import (
     CONFLICT,
     EQUAL,
     FAILING,
@@ -62,7 +62,7 @@ class Changes:
         """Return what is changed by an instance's leaving its primary node."""
         known = self.given[node]
         if burden not in known:
-            load = without_primary(self.at.sites[node], self.at.loads[node], burden)
+            load = without_primary(self.at.hardware[node], self.at.loads[node], burden)
             known[burden] = self.change(node, load)
         return known[burden]
 
@@ -71,8 +71,8 @@ class Changes:
         known = self.taken[node]
         key = burden, is_forced
         if key not in known:
-            site = self.at.sites[node]
-            load = with_primary(site, self.at.loads[node], burden, is_forced=is_forced)
+            hardware = self.at.hardware[node]
+            load = with_primary(hardware, self.at.loads[node], burden, is_forced=is_forced)
             known[key] = None if load is None else self.change(node, load)
         return known[key]
 
@@ -80,7 +80,7 @@ class Changes:
         """Return what is changed by another load of a node."""
         if not self.at.is_online[node]:
             return _away(load) - _away(self.at.loads[node]), ()
-        old, new = self.at.contributions[node], contribution_of(self.at.sites[node], load)
+        old, new = self.at.contributions[node], contribution_of(self.at.hardware[node], load)
         spreads = []
         for k in STANDING:
             before, after = old[k] - self.centre[k], new[k] - self.centre[k]

@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gridbridge.decisions.elastic.squeeze.changes import Changes
-from gridbridge.decisions.elastic.squeeze.loads import Burden, takes_from
-from gridbridge.decisions.elastic.squeeze.placement import (
+from gridbridge.decisions.elastic.ganeti.changes import Changes
+from gridbridge.decisions.elastic.ganeti.loads import Burden, takes_from
+from gridbridge.decisions.elastic.ganeti.placement import (
     Changed,
     Placement,
     moved_to_any,
     possible,
 )
-from gridbridge.decisions.elastic.squeeze.scores import EQUAL
+from gridbridge.decisions.elastic.ganeti.scores import EQUAL
 from gridbridge.model.elastic.ganeti import NO_NODE, Kind, Move
 
 Home = tuple[int, int]
@@ -125,13 +125,13 @@ def _steps(at: Placement, changes: Changes, instance: int, least: float) -> Iter
 
 def _to_any(at: Placement, changes: Changes, instance: int, least: float) -> Iterator[Step]:
     primary, secondary = at.homes[instance]
-    burden, source = at.burdens[instance], at.sites[primary]
+    burden, source = at.burdens[instance], at.hardware[primary]
     is_forced = not at.is_online[primary]
     targets = [
         (target, taking)
         for target in changes.online
         if target not in (primary, secondary)
-        and takes_from(source, at.sites[target])
+        and takes_from(source, at.hardware[target])
         and (taking := changes.taking(target, burden, is_forced=is_forced))
     ]
     if at.has_pairs:

@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeVar
 Key = TypeVar("Key")
 
 
-class Site(NamedTuple):
-    """What never changes of a node."""
+class Hardware(NamedTuple):
+    """What never changes of a node: what it has, and its tags."""
 
     room: int  # MiB of memory for instances
     mem: float
@@ -70,19 +70,19 @@ def ratio(part: float, whole: float) -> float:
     return nan if not part or part != part else (inf if part > 0 else -inf)
 
 
-def with_primary(site: Site, load: Load, burden: Burden, *, is_forced: bool) -> Load | None:
+def with_primary(hardware: Hardware, load: Load, burden: Burden, *, is_forced: bool) -> Load | None:
     """Return the load with one more instance that runs here; None: it can't be.
 
     What is forced goes beyond soft limits, as from a node that is offline.
     """
     live_mem = load.live_mem + burden.live_mem
-    free = site.room - live_mem
+    free = hardware.room - live_mem
     free_disk = load.free_disk - burden.disk if burden.is_local else load.free_disk
     if free <= 0 or (burden.is_local and free_disk <= 0):
         return None
-    spindle_use = used(site, load, burden, 1)
-    free_spindles = _spindles_left(site, load, burden)
-    if burden.is_local and site.is_exclusive and free_spindles < 0:
+    spindle_use = used(hardware, load, burden, 1)
+    free_spindles = _spindles_left(hardware, load, burden)
+    if burden.is_local and hardware.is_exclusive and free_spindles < 0:
         return None
     vcpus = load.vcpus + burden.vcpus
     promised_mem = load.promised_mem - burden.mem
@@ -90,8 +90,8 @@ def with_primary(site: Site, load: Load, burden: Burden, *, is_forced: bool) -> 
     if not is_forced and (
         (fails and not load.fails)
         or promised_mem <= 0
-        or (burden.is_local and spindle_use > site.most_spindles)
-        or 0 <= site.vcpu_ratio < ratio(vcpus, site.cpus)
+        or (burden.is_local and spindle_use > hardware.most_spindles)
+        or 0 <= hardware.vcpu_ratio < ratio(vcpus, hardware.cpus)
         or (burden.tags and any(tag in load.tags for tag in burden.tags))
     ):
         return None
@@ -108,12 +108,12 @@ def with_primary(site: Site, load: Load, burden: Burden, *, is_forced: bool) -> 
         load.kept_mem,
         fails,
         counted(load.tags, burden.tags, 1),
-        load.location + misplaced(site, burden),
-        counted(load.pairs, pairs(site, burden), 1),
+        load.location + misplaced(hardware, burden),
+        counted(load.pairs, pairs(hardware, burden), 1),
     )
 
 
-def without_primary(site: Site, load: Load, burden: Burden) -> Load:
+def without_primary(hardware: Hardware, load: Load, burden: Burden) -> Load:
     """Return the load without an instance that runs here."""
     live_mem = load.live_mem - burden.live_mem
     return Load(
@@ -121,21 +121,21 @@ def without_primary(site: Site, load: Load, burden: Burden) -> Load:
         load.promised_mem + burden.mem,
         load.free_disk + burden.disk if burden.is_local else load.free_disk,
         load.vcpus - burden.vcpus,
-        _spindles_freed(site, load, burden),
-        used(site, load, burden, -1),
+        _spindles_freed(hardware, load, burden),
+        used(hardware, load, burden, -1),
         load.primaries - 1,
         load.secondaries,
         load.peers,
         load.kept_mem,
-        site.room - live_mem <= load.kept_mem,
+        hardware.room - live_mem <= load.kept_mem,
         counted(load.tags, burden.tags, -1),
-        load.location - misplaced(site, burden),
-        counted(load.pairs, pairs(site, burden), -1),
+        load.location - misplaced(hardware, burden),
+        counted(load.pairs, pairs(hardware, burden), -1),
     )
 
 
 def with_secondary(
-    site: Site,
+    hardware: Hardware,
     load: Load,
     burden: Burden,
     primary: int,
@@ -147,17 +147,17 @@ def with_secondary(
     free_disk = load.free_disk - burden.disk
     if not burden.is_mirrored or (free_disk <= 0 and not ignores_disk):
         return None
-    free_spindles = _spindles_left(site, load, burden)
-    if site.is_exclusive and free_spindles < 0:
+    free_spindles = _spindles_left(hardware, load, burden)
+    if hardware.is_exclusive and free_spindles < 0:
         return None
-    spindle_use = used(site, load, burden, 1)
-    free = site.room - load.live_mem
+    spindle_use = used(hardware, load, burden, 1)
+    free = hardware.room - load.live_mem
     needed = load.peers.get(primary, 0) + burden.kept_mem
     kept_mem = max(load.kept_mem, needed)
     fails = free <= kept_mem
     if not is_forced and (
         free_disk <= 0
-        or spindle_use > site.most_spindles
+        or spindle_use > hardware.most_spindles
         or burden.kept_mem >= free
         or (fails and not load.fails)
         or burden.kept_mem >= load.promised_mem
@@ -174,7 +174,7 @@ def with_secondary(
     )
 
 
-def without_secondary(site: Site, load: Load, burden: Burden, primary: int) -> Load:
+def without_secondary(hardware: Hardware, load: Load, burden: Burden, primary: int) -> Load:
     """Return the load without an instance's second copy."""
     before = load.peers.get(primary, 0)
     needed = before - burden.kept_mem
@@ -183,48 +183,48 @@ def without_secondary(site: Site, load: Load, burden: Burden, primary: int) -> L
     kept_mem = load.kept_mem if before < load.kept_mem else max(peers.values(), default=0)
     return load._replace(
         free_disk=load.free_disk + burden.disk if burden.is_local else load.free_disk,
-        free_spindles=_spindles_freed(site, load, burden),
-        spindle_use=used(site, load, burden, -1),
+        free_spindles=_spindles_freed(hardware, load, burden),
+        spindle_use=used(hardware, load, burden, -1),
         secondaries=load.secondaries - 1,
         peers=peers,
         kept_mem=kept_mem,
-        fails=site.room - load.live_mem <= kept_mem,
+        fails=hardware.room - load.live_mem <= kept_mem,
     )
 
 
-def takes_from(source: Site, target: Site) -> bool:
+def takes_from(source: Hardware, target: Hardware) -> bool:
     """Whether the tags let instances move from one node to another."""
     return source.sends <= target.takes
 
 
-def used(site: Site, load: Load, burden: Burden, sign: int) -> float:
+def used(hardware: Hardware, load: Load, burden: Burden, sign: int) -> float:
     """Return the use of spindles with the instance, or without it."""
-    if site.is_exclusive:
+    if hardware.is_exclusive:
         return 0.0
     return load.spindle_use + sign * burden.spindle_use if burden.is_local else load.spindle_use
 
 
-def _spindles_left(site: Site, load: Load, burden: Burden) -> int:
+def _spindles_left(hardware: Hardware, load: Load, burden: Burden) -> int:
     """Return the free spindles with one more instance: what is not told can't be had."""
-    if not site.is_exclusive:
+    if not hardware.is_exclusive:
         return 0
     return -1 if burden.spindles is None else load.free_spindles - burden.spindles
 
 
-def _spindles_freed(site: Site, load: Load, burden: Burden) -> int:
-    return load.free_spindles + (burden.spindles or 0) if site.is_exclusive else 0
+def _spindles_freed(hardware: Hardware, load: Load, burden: Burden) -> int:
+    return load.free_spindles + (burden.spindles or 0) if hardware.is_exclusive else 0
 
 
-def misplaced(site: Site, burden: Burden) -> int:
+def misplaced(hardware: Hardware, burden: Burden) -> int:
     """How much worse the node is than one where the instance would be by its location."""
-    return burden.together + len(burden.desired - site.locations)
+    return burden.together + len(burden.desired - hardware.locations)
 
 
-def pairs(site: Site, burden: Burden) -> tuple[tuple[str, str], ...]:
+def pairs(hardware: Hardware, burden: Burden) -> tuple[tuple[str, str], ...]:
     """Return each of the node's locations with each of the instance's exclusion tags."""
-    if not burden.tags or not site.locations:
+    if not burden.tags or not hardware.locations:
         return ()
-    return tuple((place, tag) for place in sorted(site.locations) for tag in burden.tags)
+    return tuple((place, tag) for place in sorted(hardware.locations) for tag in burden.tags)
 
 
 def counted(counts: Mapping[Key, int], keys: tuple[Key, ...], sign: int) -> Mapping[Key, int]:

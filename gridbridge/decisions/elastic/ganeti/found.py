@@ -1,9 +1,9 @@
 """What a Ganeti cluster's nodes offer and carry as they were found."""
 
-from gridbridge.decisions.elastic.squeeze.loads import (
+from gridbridge.decisions.elastic.ganeti.loads import (
     Burden,
+    Hardware,
     Load,
-    Site,
     counted,
     misplaced,
     pairs,
@@ -16,22 +16,23 @@ MIGRATION, ALLOWED = "htools:migration:", "htools:allowmigration:"
 LOCATION, DESIRED = "htools:nlocation:", "htools:desiredlocation:"
 
 
-def sites(cluster: Cluster) -> tuple[Site, ...]:
+def hardware_of(cluster: Cluster) -> tuple[Hardware, ...]:
     """Return what never changes of all nodes; memory is the less of what is told and reckoned."""
     taken = [0] * len(cluster.nodes)
     for one in cluster.instances:
         taken[one.primary] += one.mem if one.status.takes_memory else 0
     return tuple(
-        _site(cluster, node, used_mem) for node, used_mem in zip(cluster.nodes, taken, strict=True)
+        _hardware(cluster, node, used_mem)
+        for node, used_mem in zip(cluster.nodes, taken, strict=True)
     )
 
 
-def _site(cluster: Cluster, node: Node, used_mem: int) -> Site:
+def _hardware(cluster: Cluster, node: Node, used_mem: int) -> Hardware:
     policy = cluster.groups[node.group].policy
     recorded = int(node.mem) - node.own_mem
     missing = recorded - used_mem - node.free_mem
     sends = _tagged(cluster.tags, MIGRATION, node.tags)
-    return Site(
+    return Hardware(
         room=recorded - max(0, missing),
         mem=node.mem,
         disk=node.disk,
@@ -59,7 +60,7 @@ def _allowed(told: tuple[str, ...], sends: frozenset[str]) -> frozenset[str]:
     return frozenset(pair[0] for pair in pairs if len(pair) == 2 and pair[1] in sends)
 
 
-def burdens(cluster: Cluster, known: tuple[Site, ...]) -> tuple[Burden, ...]:
+def burdens(cluster: Cluster, known: tuple[Hardware, ...]) -> tuple[Burden, ...]:
     """Return what each instance asks of a node."""
     apart, places = _families(cluster.tags, EXCLUSION), _families(cluster.tags, DESIRED)
     return tuple(_burden(one, apart, places, known) for one in cluster.instances)
@@ -72,7 +73,7 @@ def _families(told: tuple[str, ...], prefix: str) -> tuple[str, ...]:
 
 
 def _burden(
-    one: Instance, apart: tuple[str, ...], places: tuple[str, ...], known: tuple[Site, ...]
+    one: Instance, apart: tuple[str, ...], places: tuple[str, ...], known: tuple[Hardware, ...]
 ) -> Burden:
     is_on = one.status is not Status.OFFLINE
     return Burden(
@@ -93,28 +94,30 @@ def _burden(
     )
 
 
-def first_loads(cluster: Cluster, known: tuple[Site, ...], asked: tuple[Burden, ...]) -> list[Load]:
+def first_loads(
+    cluster: Cluster, known: tuple[Hardware, ...], asked: tuple[Burden, ...]
+) -> list[Load]:
     """Return what all nodes carry as they were found."""
     loads = [_empty(node) for node in cluster.nodes]
     for one, burden in zip(cluster.instances, asked, strict=True):
-        load, site = loads[one.primary], known[one.primary]
+        load, hardware = loads[one.primary], known[one.primary]
         loads[one.primary] = load._replace(
             live_mem=load.live_mem + burden.live_mem,
             promised_mem=load.promised_mem - (burden.mem - burden.live_mem),
             vcpus=load.vcpus + burden.vcpus,
-            spindle_use=used(site, load, burden, 1),
+            spindle_use=used(hardware, load, burden, 1),
             primaries=load.primaries + 1,
             tags=counted(load.tags, burden.tags, 1),
-            location=load.location + misplaced(site, burden),
-            pairs=counted(load.pairs, pairs(site, burden), 1),
+            location=load.location + misplaced(hardware, burden),
+            pairs=counted(load.pairs, pairs(hardware, burden), 1),
         )
         if one.secondary == NO_NODE:
             continue
-        load, site = loads[one.secondary], known[one.secondary]
+        load, hardware = loads[one.secondary], known[one.secondary]
         needed = load.peers.get(one.primary, 0) + burden.kept_mem
         loads[one.secondary] = load._replace(
             secondaries=load.secondaries + 1,
-            spindle_use=used(site, load, burden, 1),
+            spindle_use=used(hardware, load, burden, 1),
             peers={**load.peers, one.primary: needed},
             kept_mem=max(load.kept_mem, needed),
         )

@@ -4,18 +4,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from gridbridge.decisions.elastic.squeeze.found import burdens, first_loads, sites
-from gridbridge.decisions.elastic.squeeze.loads import (
+from gridbridge.decisions.elastic.ganeti.found import burdens, first_loads, hardware_of
+from gridbridge.decisions.elastic.ganeti.loads import (
     Burden,
+    Hardware,
     Load,
-    Site,
     takes_from,
     with_primary,
     with_secondary,
     without_primary,
     without_secondary,
 )
-from gridbridge.decisions.elastic.squeeze.scores import Contribution, contribution_of, score
+from gridbridge.decisions.elastic.ganeti.scores import Contribution, contribution_of, score
 from gridbridge.model.elastic.ganeti import NO_NODE, Cluster, Kind
 
 Changed = dict[int, Load]  # nodes and what they would carry
@@ -25,7 +25,7 @@ Changed = dict[int, Load]  # nodes and what they would carry
 class Placement:
     """All nodes' loads while a cluster is balanced: it is changed by each move."""
 
-    sites: tuple[Site, ...]
+    hardware: tuple[Hardware, ...]
     burdens: list[Burden]
     homes: list[tuple[int, int]]  # of each instance: the primary and secondary node
     movable: tuple[int, ...]
@@ -64,7 +64,7 @@ class Placement:
                 offline.append(load or self.loads[node])
                 continue
             contributions.append(
-                contribution_of(self.sites[node], load) if load else self.contributions[node]
+                contribution_of(self.hardware[node], load) if load else self.contributions[node]
             )
             if self.has_pairs:
                 pairs.update((load or self.loads[node]).pairs)
@@ -74,7 +74,7 @@ class Placement:
         """Move an instance for good."""
         for node, load in changed.items():
             self.loads[node] = load
-            self.contributions[node] = contribution_of(self.sites[node], load)
+            self.contributions[node] = contribution_of(self.hardware[node], load)
         self.homes[instance] = home
         self.burdens[instance] = self.burden_at(instance, *home)
 
@@ -83,18 +83,18 @@ class Placement:
         burden = self.burdens[instance]
         if secondary == NO_NODE or instance not in self.mirrored:
             return burden
-        shared = len(self.sites[primary].locations & self.sites[secondary].locations)
+        shared = len(self.hardware[primary].locations & self.hardware[secondary].locations)
         return burden if shared == burden.together else burden._replace(together=shared)
 
 
 def place(cluster: Cluster) -> Placement:
     """Return the placement as a cluster was found."""
-    known = sites(cluster)
+    known = hardware_of(cluster)
     asked = burdens(cluster, known)
     loads = first_loads(cluster, known, asked)
     groups = [node.group for node in cluster.nodes]
     return Placement(
-        sites=known,
+        hardware=known,
         burdens=list(asked),
         homes=[(one.primary, one.secondary) for one in cluster.instances],
         movable=tuple(
@@ -107,10 +107,10 @@ def place(cluster: Cluster) -> Placement:
         mirrored=frozenset(at for at, one in enumerate(asked) if one.is_mirrored),
         loads=loads,
         contributions=[
-            contribution_of(site, load) for site, load in zip(known, loads, strict=True)
+            contribution_of(hardware, load) for hardware, load in zip(known, loads, strict=True)
         ],
         is_online=[not node.is_offline for node in cluster.nodes],
-        has_pairs=any(one.tags for one in asked) and any(site.locations for site in known),
+        has_pairs=any(one.tags for one in asked) and any(hardware.locations for hardware in known),
     )
 
 
@@ -140,12 +140,12 @@ def moved_to_any(at: Placement, instance: int, target: int) -> Changed:
     primary, _ = at.homes[instance]
     burden = at.burdens[instance]
     taken = with_primary(
-        at.sites[target], at.loads[target], burden, is_forced=not at.is_online[primary]
+        at.hardware[target], at.loads[target], burden, is_forced=not at.is_online[primary]
     )
     if taken is None:
         return {}
     return {
-        primary: without_primary(at.sites[primary], at.loads[primary], burden),
+        primary: without_primary(at.hardware[primary], at.loads[primary], burden),
         target: taken,
     }
 
@@ -153,17 +153,17 @@ def moved_to_any(at: Placement, instance: int, target: int) -> Changed:
 def _failover(at: Placement, instance: int) -> Changed | None:
     """Make the secondary the primary, and the primary the secondary; None if that can't be."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
-    site_p, site_s = at.sites[old_p], at.sites[old_s]
+    hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
     is_forced = not at.is_online[old_p]
-    if not takes_from(site_p, site_s):
+    if not takes_from(hardware_p, hardware_s):
         return None
-    free_s = without_secondary(site_s, at.loads[old_s], burden, old_p)
-    new_p = with_primary(site_s, free_s, burden, is_forced=is_forced)
-    free_p = without_primary(site_p, at.loads[old_p], burden)
+    free_s = without_secondary(hardware_s, at.loads[old_s], burden, old_p)
+    new_p = with_primary(hardware_s, free_s, burden, is_forced=is_forced)
+    free_p = without_primary(hardware_p, at.loads[old_p], burden)
     if new_p is None:
         return None
     new_s = with_secondary(
-        site_p, free_p, burden, old_s, is_forced=is_forced, ignores_disk=is_forced
+        hardware_p, free_p, burden, old_s, is_forced=is_forced, ignores_disk=is_forced
     )
     return new_s and {old_p: new_s, old_s: new_p}
 
@@ -171,65 +171,65 @@ def _failover(at: Placement, instance: int) -> Changed | None:
 def _replace_primary(at: Placement, instance: int, target: int) -> Changed | None:
     """Make the target the primary by way of the secondary, which holds it for a moment."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
-    site_p, site_s, site_t = at.sites[old_p], at.sites[old_s], at.sites[target]
-    if not takes_from(site_p, site_s) or not takes_from(site_s, site_t):
+    hardware_p, hardware_s, hardware_t = at.hardware[old_p], at.hardware[old_s], at.hardware[target]
+    if not takes_from(hardware_p, hardware_s) or not takes_from(hardware_s, hardware_t):
         return None
     is_forced = not at.is_online[old_p]
     new = at.burden_at(instance, target, old_s)
-    free_s = without_secondary(site_s, at.loads[old_s], burden, old_p)
-    held = with_primary(site_s, free_s, new, is_forced=is_forced)
-    new_p = held and with_primary(site_t, at.loads[target], new, is_forced=is_forced)
+    free_s = without_secondary(hardware_s, at.loads[old_s], burden, old_p)
+    held = with_primary(hardware_s, free_s, new, is_forced=is_forced)
+    new_p = held and with_primary(hardware_t, at.loads[target], new, is_forced=is_forced)
     if held is None or new_p is None:
         return None
-    left = without_primary(site_s, held, new)
-    new_s = with_secondary(site_s, left, new, target, is_forced=is_forced)
-    free_p = without_primary(site_p, at.loads[old_p], burden)
+    left = without_primary(hardware_s, held, new)
+    new_s = with_secondary(hardware_s, left, new, target, is_forced=is_forced)
+    free_p = without_primary(hardware_p, at.loads[old_p], burden)
     return new_s and {old_p: free_p, old_s: new_s, target: new_p}
 
 
 def _replace_secondary(at: Placement, instance: int, target: int) -> Changed | None:
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
-    site_p = at.sites[old_p]
+    hardware_p = at.hardware[old_p]
     new = at.burden_at(instance, old_p, target)
     is_forced = not at.is_online[old_s]
-    new_s = with_secondary(at.sites[target], at.loads[target], new, old_p, is_forced=is_forced)
+    new_s = with_secondary(at.hardware[target], at.loads[target], new, old_p, is_forced=is_forced)
     if new_s is None:
         return None
-    free_p = without_primary(site_p, at.loads[old_p], burden)
-    new_p = with_primary(site_p, free_p, new, is_forced=True)
-    free_s = without_secondary(at.sites[old_s], at.loads[old_s], burden, old_p)
+    free_p = without_primary(hardware_p, at.loads[old_p], burden)
+    new_p = with_primary(hardware_p, free_p, new, is_forced=True)
+    free_s = without_secondary(at.hardware[old_s], at.loads[old_s], burden, old_p)
     return new_p and {old_p: new_p, target: new_s, old_s: free_s}
 
 
 def _replace_and_failover(at: Placement, instance: int, target: int) -> Changed | None:
     """Make the target the primary, and the primary the secondary; None if that can't be."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
-    site_p, site_t = at.sites[old_p], at.sites[target]
-    if not takes_from(site_p, site_t):
+    hardware_p, hardware_t = at.hardware[old_p], at.hardware[target]
+    if not takes_from(hardware_p, hardware_t):
         return None
     new = at.burden_at(instance, target, old_p)
-    new_p = with_primary(site_t, at.loads[target], new, is_forced=False)
+    new_p = with_primary(hardware_t, at.loads[target], new, is_forced=False)
     if new_p is None:
         return None
-    free_p = without_primary(site_p, at.loads[old_p], burden)
+    free_p = without_primary(hardware_p, at.loads[old_p], burden)
     is_forced = not at.is_online[old_s]
-    new_s = with_secondary(site_p, free_p, new, target, is_forced=is_forced)
-    free_s = without_secondary(at.sites[old_s], at.loads[old_s], burden, old_p)
+    new_s = with_secondary(hardware_p, free_p, new, target, is_forced=is_forced)
+    free_s = without_secondary(at.hardware[old_s], at.loads[old_s], burden, old_p)
     return new_s and {target: new_p, old_p: new_s, old_s: free_s}
 
 
 def _failover_and_replace(at: Placement, instance: int, target: int) -> Changed | None:
     """Make the secondary the primary, and the target the secondary; None if that can't be."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
-    site_p, site_s = at.sites[old_p], at.sites[old_s]
-    if not takes_from(site_p, site_s):
+    hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
+    if not takes_from(hardware_p, hardware_s):
         return None
     is_forced = not at.is_online[old_p]
     new = at.burden_at(instance, old_s, target)
-    free_s = without_secondary(site_s, at.loads[old_s], burden, old_p)
-    new_p = with_primary(site_s, free_s, new, is_forced=is_forced)
+    free_s = without_secondary(hardware_s, at.loads[old_s], burden, old_p)
+    new_p = with_primary(hardware_s, free_s, new, is_forced=is_forced)
     if new_p is None:
         return None
-    new_s = with_secondary(at.sites[target], at.loads[target], new, old_s, is_forced=is_forced)
-    free_p = without_primary(site_p, at.loads[old_p], burden)
+    new_s = with_secondary(at.hardware[target], at.loads[target], new, old_s, is_forced=is_forced)
+    free_p = without_primary(hardware_p, at.loads[old_p], burden)
     return new_s and {target: new_s, old_s: new_p, old_p: free_p}
