@@ -29,8 +29,7 @@ class Provider(Listing, Protocol):
     def create(self, name: str, tags: Mapping[str, str]) -> Machine:
         """Have a machine of that name and with these tags made; it need not run yet.
 
-        Who repeats a call whose answer was lost repeats its tags too. Who wants another machine
-        of a name that was used before may tell so by INTENT_TAG.
+        Who repeats a call whose answer was lost repeats its tags too.
         """
         ...
 

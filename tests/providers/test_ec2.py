@@ -181,7 +181,7 @@ def test_another_wish_is_another_machine(ec2: Ec2) -> None:
     wishes = (
         (ec2(), "alpha-n7", TAGS),
         (ec2(), "alpha-n8", TAGS),
-        (ec2(), "alpha-n7", {**TAGS, "gridbridge-intent": "2"}),
+        (ec2(), "alpha-n7", {**TAGS, "site": "2"}),
         (ec2(size="m5.large"), "alpha-n7", TAGS),
     )
 

@@ -7,7 +7,6 @@ from enum import StrEnum
 
 OWNER_TAG = "gridbridge"  # its value is the cluster that owns the machine
 POOL_TAG = "gridbridge-pool"  # the pool that it was created for
-INTENT_TAG = "gridbridge-intent"  # tells wishes apart: who asks again for the same one repeats it
 HOST_KEY_TAG = "gridbridge-host-key"  # of clouds that tell no host key by themselves
 MASTER_TAG = "gridbridge-master"  # its value is the cluster whose master the machine is
 
