@@ -44,7 +44,7 @@ FROM = click.option(
     metavar="FOLDER",
     default="",
     callback=not_empty,
-    help="Decide about this folder.",
+    help="Decide about what `gridbridge balance snapshot` saved in FOLDER.",
 )
 JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as JSON.")
 VERSION = click.version_option(

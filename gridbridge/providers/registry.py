@@ -46,7 +46,10 @@ def power_of(settings: Policy, host: str, tell: power.Untold = power.log_untold)
 
 
 def switched(settings: Policy, tell: power.Untold = power.log_untold) -> dict[str, PowerSupply]:
-    """Return who switches the site's own hosts on and off, by their sections' names."""
+    """Return who switches the site's own hosts on and off, by their sections' names.
+
+    Raises ProviderFailed where one of them can't be made; a round asks `supplies`.
+    """
     return {name: power_of(settings, host, tell) for name, host in _one_of_each(settings)}
 
 

@@ -127,7 +127,7 @@ def keep(host: str, is_freed: bool, is_json: bool) -> None:
     default=20,
     show_default=True,
     type=click.IntRange(1, 10000),
-    help="So many.",
+    help="Show so many.",
 )
 @JSON
 def history(count: int, is_json: bool) -> None:
