@@ -17,6 +17,7 @@ from gridbridge.apply.elastic.membership import membership_of
 from gridbridge.decisions.elastic import mastership
 from gridbridge.decisions.elastic.demand.hours import hourly
 from gridbridge.decisions.elastic.shown import Done, counted
+from gridbridge.decisions.elastic.statistics import LOOKBACK
 from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.elastic.clocks import Clocks
 from gridbridge.model.elastic.machines import MASTER_TAG
@@ -62,7 +63,7 @@ class Wanted:
     is_faithful: bool = False
     is_acting: bool = False
     kills_master: bool = False
-    lookback: timedelta = timedelta(minutes=180)
+    lookback: timedelta = LOOKBACK
     stats: str = ""  # the file that gets a row a round; empty: none
     after: Callable[[], None] = lambda: None  # what follows each round, such as pictures
 

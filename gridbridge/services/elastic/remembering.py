@@ -1,6 +1,8 @@
 """What the balancer remembers, for who looks at a cell as a round does without being one."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from gridbridge.decisions.elastic import rounds
@@ -28,11 +30,8 @@ def nodes(path: str) -> tuple[Owned, ...]:
     """Return the nodes that are kept, as far as that can be read."""
     if not os.access(path, os.R_OK):
         return ()
-    database = Database.open(f"sqlite:///{path}", is_unchanged=True)
-    try:
-        return Memory(database).nodes.all()
-    finally:
-        database.close()
+    with _memory(path) as memory:
+        return memory.nodes.all()
 
 
 def filled(seen: Situation, policy: Policy, path: str = "") -> Situation:
@@ -44,9 +43,7 @@ def filled(seen: Situation, policy: Policy, path: str = "") -> Situation:
     path = path or BALANCE_STATE
     if not os.access(path, os.R_OK):
         return seen
-    database = Database.open(f"sqlite:///{path}", is_unchanged=True)
-    try:
-        memory = Memory(database)
+    with _memory(path) as memory:
         own = {one.provider for one in policy.powered.values()}
         nodes = tuple(
             rounds.noted(one, seen.now)
@@ -54,6 +51,14 @@ def filled(seen: Situation, policy: Policy, path: str = "") -> Situation:
             if one.pool not in own or one.state is not NodeState.READY
         )
         return replace(remembered(seen, memory, policy.balance, policy.demand), nodes=nodes)
+
+
+@contextmanager
+def _memory(path: str) -> Iterator[Memory]:
+    """Open what is kept, for reading alone."""
+    database = Database.open(f"sqlite:///{path}", is_unchanged=True)
+    try:
+        yield Memory(database)
     finally:
         database.close()
 
