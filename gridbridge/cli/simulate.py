@@ -149,14 +149,14 @@ class Given:
 def simulate(is_json: bool, **given: Any) -> None:
     """Replay what a cluster ran, by other rules, and show what would have been waited and paid.
 
-    FILE is Grid Engine's accounting file, or one in the Standard Workload Format. Its tasks are run
-    again, event by event, on nodes with --slots slots that take --boot-s to boot, cost --price an
-    hour (--billing-s is paid for at once) and need --watts; a round of the balancer decides each
-    minute where something changed, by the code of `gridbridge balance`. Policies: demand,
-    starcluster, azge (CycleCloud's rule), squeeze (idle nodes rest while a reserve is free) and
-    always-on. Waits that free slots don't explain (holds, dependencies)
-    and lines that are no task are left out and counted. Exit status: 0; 2 nothing to replay, or a
-    wrong option.
+    FILE is Grid Engine's accounting file, or one in the Standard Workload Format; gzip or xz may
+    have packed it. Its tasks are run again, event by event, on nodes with --slots slots that take
+    --boot-s to boot, cost --price an hour (--billing-s is paid for at once) and need --watts; a
+    round of the balancer decides each minute where something changed, by the code of `gridbridge
+    balance`. Policies: demand, starcluster, azge (CycleCloud's rule), squeeze (idle nodes rest
+    while a reserve is free) and always-on. Waits that free slots don't explain (holds,
+    dependencies) and lines that are no task are left out and counted. Exit status: 0; 2 nothing to
+    replay, or a wrong option.
 
     \b
     Example:

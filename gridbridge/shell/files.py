@@ -9,6 +9,7 @@ from gridbridge.errors import ParseError, StateError
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import BufferedIOBase
     from typing import BinaryIO
 
 LONGEST = 1 << 20  # bytes of a line; no file that is read so has one
@@ -139,7 +140,7 @@ def _refuse_tricks(path: str, facts: os.stat_result, max_bytes: int, owner: int 
         raise StateError(f"{path}: owned by uid {facts.st_uid}, not {owner}")
 
 
-def lines(file: "BinaryIO", path: str) -> "Iterator[bytes]":
+def lines(file: "BinaryIO | BufferedIOBase", path: str) -> "Iterator[bytes]":
     """Give each line of a file that a person named, with its end.
 
     Raises ParseError for one that is too long, as /dev/zero has it.

@@ -1,6 +1,11 @@
 """gridbridge simulate: tables, JSON, pictures, and what is said of wrong files and options."""
 
+import gzip
 import json
+import lzma
+import os
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,6 +55,51 @@ def test_bad_lines_are_told_by_their_numbers(tmp_path: Path) -> None:
 
     assert done.exit_code == 0
     assert done.stderr == f"gridbridge: {path}: 2 lines can't be read and are left out: 10, 11\n"
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gzip", "xz"])
+def test_a_file_may_be_compressed(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """As rotated accounting files are, and the archives that others keep their workloads in."""
+    path = tmp_path / "some"
+    path.write_bytes(pack(b"\n" + SWF.read_bytes() + b"nonsense\n"))
+    done = simulate("--accounting", str(path), "--json", "--policy", "always-on")
+
+    (found,) = json.loads(done.stdout)
+    assert (found["tasks"], found["bad_lines"]) == (3, [11])
+
+
+def test_a_pipe_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(SWF.read_bytes(),), daemon=True)
+    writer.start()
+    done = simulate("--accounting", str(path), "--json", "--policy", "always-on")
+
+    (found,) = json.loads(done.stdout)
+    assert found["tasks"] == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (gzip.compress(SWF.read_bytes())[:-20], ParseError),
+        (lzma.compress(SWF.read_bytes())[:-20], ParseError),
+        (gzip.compress(SWF.read_bytes())[:12] + b"x" * 99, ParseError),
+        (lzma.compress(SWF.read_bytes())[:24] + b"x" * 99, ParseError),
+        (gzip.compress(SWF.read_bytes()) + b"x", StateError),
+    ],
+    ids=["cut off", "xz cut off", "damaged", "xz damaged", "with a tail"],
+)
+def test_a_compressed_file_that_is_damaged_is_one_line(
+    tmp_path: Path, content: bytes, kind: type[Exception]
+) -> None:
+    path = tmp_path / "some.gz"
+    path.write_bytes(content)
+    done = simulate("--accounting", str(path))
+
+    assert isinstance(done.exception, kind)
+    assert str(done.exception).startswith(f"{path}: ")
+    assert "None" not in str(done.exception)
 
 
 @pytest.mark.parametrize(

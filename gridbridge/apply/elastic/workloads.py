@@ -1,7 +1,12 @@
-"""Reads what a cluster ran, from a file of either format."""
+"""Reads what a cluster ran, from a file of either format, compressed or not."""
 
+import gzip
+import lzma
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from io import BufferedIOBase, BufferedReader
+from itertools import chain
 
 from gridbridge.batch.workloads import accounting, standard
 from gridbridge.errors import ParseError, StateError
@@ -9,6 +14,7 @@ from gridbridge.model.elastic.replayed import LeftOut, Ran, Workload
 from gridbridge.shell.files import lines
 
 MOST_BAD = 100_000
+GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\0"  # what their files begin with
 Told = Ran | LeftOut | None
 Reads = Callable[[Iterable[bytes]], Iterator[tuple[int, Told]]]
 
@@ -17,18 +23,38 @@ def read(path: str) -> Workload:
     """Read a file; StateError when it can't be read, ParseError when no line of it can be."""
     try:
         with open(path, "rb") as file:
-            first = next((line for line in lines(file, path) if line.strip()), b"")
-            file.seek(0)
-            read_lines = standard.read if standard.is_of(first) else accounting.read
-            found = _workload(lines(file, path), read_lines)
+            some = lines(_plain(file), path)
+            begin = _begin(some)
+            read_lines = standard.read if standard.is_of(begin[-1]) else accounting.read
+            found = _workload(chain(begin, some), read_lines)
     except OSError as error:
-        raise StateError(f"{path}: {error.strerror}") from error
+        raise StateError(f"{path}: {error.strerror or error}") from error
+    except (EOFError, zlib.error, lzma.LZMAError) as error:
+        raise ParseError(f"{path}: {error}") from error
     if not found.tasks:
         raise ParseError(
             f"{path}: no task can be read: lines are to be of accounting(5), or of the Standard"
             " Workload Format"
         )
     return found
+
+
+def _plain(file: BufferedReader) -> BufferedIOBase:
+    """Return what a file holds, as gzip and xz pack rotated files and archives of workloads."""
+    begin = file.peek(len(XZ))
+    if begin.startswith(GZIP):
+        return gzip.open(file)
+    return lzma.open(file) if begin.startswith(XZ) else file
+
+
+def _begin(some: Iterator[bytes]) -> list[bytes]:
+    """Take the lines up to the first with content, which tells the format: a pipe has them once."""
+    found = list[bytes]()
+    for line in some:
+        found.append(line)
+        if line.strip():
+            return found
+    return [*found, b""]
 
 
 def _workload(some: Iterable[bytes], read_lines: Reads) -> Workload:
