@@ -31,6 +31,10 @@ GOLDEN = ROOT / "tests/golden/metrics.prom"
 DASHBOARD = ROOT / "conf/grafana/gridbridge.json"
 LABELS = {"cluster", "version", "queue", "state", "pool", "cause", "code", "part", "kind"}
 NAME = re.compile(r"gridbridge_[a-z0-9_]+")
+SELECTED = re.compile(r"(gridbridge_[a-z0-9_]+)(?:\{([^}]*)\})?")
+LABEL = re.compile(r"(\w+)\s*[=!]~?")
+SUMMED = re.compile(r"\bby \(([^)]*)\)")
+NAMED = re.compile(r"\{\{(\w+)\}\}")
 
 
 @pytest.fixture
@@ -91,6 +95,25 @@ def test_each_name_of_the_dashboard_is_exposed(folders: tuple[str, ...]) -> None
 
     assert asked - names(run(*folders).stdout) == set()
     assert {"gridbridge_transfers", "gridbridge_campaign_tasks", "gridbridge_balance_nodes"} < asked
+
+
+def test_each_label_of_the_dashboard_is_one_of_its_metric(folders: tuple[str, ...]) -> None:
+    """Where it selects, sums and names a line by one: another would leave a panel empty."""
+    known = dict[str, set[str]]()
+    for family in text_string_to_metric_families(run(*folders).stdout):
+        for one in family.samples:
+            known.setdefault(one.name, set()).update(one.labels)
+    board = json.loads(DASHBOARD.read_text())
+    targets = [one for panel in board["panels"] for one in panel.get("targets", ())]
+
+    assert targets
+    for one in targets:
+        for name, chosen in SELECTED.findall(one["expr"]):
+            assert set(LABEL.findall(chosen)) <= known[name], one["expr"]
+        shown = {word for some in SUMMED.findall(one["expr"]) for word in some.split(", ")}
+        named = set(NAMED.findall(one["legendFormat"]))
+        assert shown | named <= set.intersection(*(known[n] for n in NAME.findall(one["expr"])))
+        assert not shown or named <= shown, one["expr"]
 
 
 def test_the_dashboard_is_one_that_grafana_takes() -> None:
