@@ -12,6 +12,8 @@ from gridbridge.model.elastic.seeing import Statistics
 from gridbridge.shell.files import lines
 
 COLUMNS = 8
+YEARS = range(1970, 9000)  # outside of them no picture has a place for a day
+MOST = 10**12  # no number of a round reaches it
 
 
 def append(path: str, row: Statistics) -> None:
@@ -75,6 +77,9 @@ def _row(line: str) -> Statistics | None:
     try:
         at, hosts, running, queued, slots, duration, wait, load = line.split(",")
         moment = datetime.fromisoformat(at)
+        numbers = map(float, (hosts, running, queued, slots, duration, wait, load))
+        if moment.year not in YEARS or not all(abs(one) < MOST for one in numbers):
+            return None
         return Statistics(
             at=moment if moment.tzinfo else moment.replace(tzinfo=UTC),
             hosts=int(hosts),

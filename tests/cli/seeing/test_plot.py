@@ -56,6 +56,26 @@ def test_starclusters_own_times_without_a_zone_are_read(tmp_path: Path) -> None:
     assert plot(tmp_path / "stats.csv", tmp_path).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-03-01T12:00:00+00:00,3,4,24,6,2700,45,nan\n",
+        "2026-03-01T12:00:00+00:00,3,4,24,6,2700,45,inf\n",
+        "2026-03-01T12:00:00+00:00,3,4,24,6,2700,1e300,1\n",
+        f"2026-03-01T12:00:00+00:00,1{'0' * 400},4,24,6,2700,45,1\n",
+        "0001-01-01T00:00:00+14:00,3,4,24,6,2700,45,1\n",
+        "9999-12-31T23:59:59-14:00,3,4,24,6,2700,45,1\n",
+    ],
+    ids=["nan", "inf", "too large", "400 digits", "the first day", "the last day"],
+)
+def test_a_number_that_no_picture_has_a_place_for_is_no_row(tmp_path: Path, line: str) -> None:
+    (tmp_path / "stats.csv").write_text(line + row(2))
+    done = plot(tmp_path / "stats.csv", tmp_path)
+
+    assert done.exit_code == 0
+    assert "stats.csv: 1 line is no row of statistics, the first is 1\n" in done.stderr
+
+
 def test_lines_that_are_no_rows_are_told_and_left_out(tmp_path: Path) -> None:
     (tmp_path / "stats.csv").write_text(f"{row(1)}2026-03-01,7\n{row(2)}\n,,,,,,,\n")
     done = plot(tmp_path / "stats.csv", tmp_path)
