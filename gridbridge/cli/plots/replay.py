@@ -22,6 +22,14 @@ COLOURS = {
     ReplayRules.SQUEEZE: "#CC79A7",
     ReplayRules.ALWAYS_ON: "0.5",
 }
+MARKS = {
+    ReplayRules.DEMAND: "o",
+    ReplayRules.STARCLUSTER: "s",
+    ReplayRules.AZGE: "^",
+    ReplayRules.SQUEEZE: "D",
+    ReplayRules.ALWAYS_ON: "X",
+}
+HEIGHTS = (4, 14)  # of a number above its mark: neighbours don't hide each other's
 
 
 def draw(found: Sequence[Compared], path: str) -> str:
@@ -66,15 +74,18 @@ def _swept(axes: Axes, one: Compared) -> None:
         axes.scatter(
             [each.cost for each in some],
             [each.wait_mean_s for each in some],
-            color=COLOURS[rules],
+            facecolors="none",  # one in the same place shows through
+            edgecolors=COLOURS[rules],
+            marker=MARKS[rules],
             label=rules.value,
-            s=28,
+            s=32,
         )
     best = one.frontier
     axes.plot([e.cost for e in best], [e.wait_mean_s for e in best], color="0.3", lw=1, zorder=0)
     for number, each in enumerate(best, 1):
         place = (each.cost, each.wait_mean_s)
-        axes.annotate(str(number), place, xytext=(4, 4), textcoords="offset points", fontsize=9)
+        above = (4, HEIGHTS[number % len(HEIGHTS)])
+        axes.annotate(str(number), place, xytext=above, textcoords="offset points", fontsize=9)
     _frame(
         axes,
         f"{one.name}: mean wait and cost of each setting; the line joins those that no other beats",
