@@ -9,13 +9,15 @@ from random import Random
 
 import pytest
 
-from gridbridge.model.elastic.joining import JoinStep
+from gridbridge.errors import NotReached
+from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep
 from gridbridge.model.elastic.machines import Machine, MachineState
-from gridbridge.model.elastic.owned import WishFor
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.owned import Act, Cause, Due, WishFor
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.model.elastic.sections import Pool
 from gridbridge.services.elastic.memory import Memory
-from tests.services.elastic.world import OTHERS, Cloud, HostThere, Trouble, World
+from tests.services.elastic.world import OTHERS, POOL, Cloud, HostThere, Killed, Trouble, World
 
 HOUR = timedelta(hours=1)
 
@@ -737,3 +739,66 @@ def test_a_host_whose_machine_went_with_the_state_file_is_told_with_what_takes_i
     (told,) = set(told_of(caplog, "no_machine"))
     assert f"host={machine.name} mend='if it is gone: forget {machine.name}'" in told
     assert machine.name in world.cell.hosts
+
+
+@pytest.mark.parametrize("is_open", [True, False], ids=["opened", "closed"])
+@pytest.mark.parametrize("cause", [Cause.NOT_NEEDED, Cause.NEVER_JOINED, Cause.SILENT])
+def test_a_node_that_runs_a_task_when_it_is_to_be_taken_out_stays(
+    world: World, cause: Cause, is_open: bool
+) -> None:
+    """What a round saw is over when it acts: whoever may be alive is looked at again."""
+    world.cell.waits = [HOUR]
+    world.minutes(5)
+    (node,) = Memory(world.database()).nodes.all()
+    host = world.cell.hosts[node.name]
+    host.is_open = is_open
+    removing = node.entering(NodeState.REMOVING, world.now, cause)
+
+    done = world.acts(world.site()).do(Due(node=removing, before=node, act=Act.EVICT))
+
+    assert done.state in (NodeState.JOINING, NodeState.READY)
+    assert (1, [node.machine]) == (len(host.ends), [*world.cloud.made])
+    assert (0, {node.name}) == (world.cell.restarted, {*world.cell.hosts})
+
+
+def test_a_machine_that_boots_and_never_joins_is_given_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can log in there. Another one comes when it is late, and no third beside them."""
+
+    def join(node: Joining) -> JoinStep:
+        raise NotReached(("ssh", node.name), 255)
+
+    monkeypatch.setattr(world.cell, "join", join)
+    world.cell.waits = [HOUR]
+    world.minutes(60)
+    failures = Memory(world.database()).records()[POOL].failures
+    world.cell.waits = []
+    world.minutes(60)
+
+    assert failures
+    assert 2 >= world.cloud.most
+    assert ({}, {}, {}) == (world.nodes(), world.cloud.made, world.cell.hosts)
+
+
+def test_what_is_meant_is_kept_before_it_is_done(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill after a node was closed leaves none closed that counts as one that works."""
+    killed, seen = list[str](), list[dict[str, str]]()
+
+    def look(host: str) -> Idleness:
+        monkeypatch.undo()
+        killed.append(host)
+        raise Killed
+
+    world.cell.waits = [timedelta(minutes=3)]
+    monkeypatch.setattr(world.cell, "look", look)
+    while not killed and len(seen) < 40:
+        world.minutes(1)
+        seen.append(world.nodes())
+    world.cell.waits = [HOUR]
+    world.minutes(9)
+
+    assert (["alpha-n10"], {"alpha-n10": "draining"}) == (killed, seen[-1])
+    assert 1 == world.running()
