@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.machines import OWNER_TAG, Machine, MachineState
@@ -80,11 +80,21 @@ def right(one: Machine, cluster: str = "") -> Machine:
             raise ParseError(f"tags = {_shown(words)}: too long, or not printable")
     if one.address and not _is_address(one.address):
         raise ParseError(f"address = {_shown(one.address)}: no IP address of a host")
-    if one.created is not None and one.created.tzinfo is None:
-        raise ParseError(f"created = {_shown(one.created)}: a time without its zone")
+    if one.created is not None:
+        _require_moment(one.created)
     if one.host_key and not is_host_key(one.host_key):
         raise ParseError(f"host_key = {_shown(one.host_key)}: no public key of an ssh server")
     return one
+
+
+def _require_moment(created: datetime) -> None:
+    """Refuse a time that can't be kept: one without its zone, or of no year in UTC."""
+    if created.tzinfo is None:
+        raise ParseError(f"created = {_shown(created)}: a time without its zone")
+    try:
+        created.astimezone(UTC)
+    except OverflowError as error:
+        raise ParseError(f"created = {_shown(created)}: no time that a clock shows") from error
 
 
 def checked(told: Iterable[Machine], cluster: str = "") -> tuple[Machine, ...]:

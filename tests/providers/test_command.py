@@ -133,6 +133,8 @@ WRONG = {
     "a host key that is none": [{**NODE, "host_key": "ssh-ed25519 AAAA"}],
     "a time without its zone": [{**NODE, "created": "2026-05-04T09:00:00"}],
     "no time": [{**NODE, "created": 5}],
+    "before all years": [{**NODE, "created": "0001-01-01T00:00:00+14:00"}],
+    "after all years": [{**NODE, "created": "9999-12-31T23:59:59-14:00"}],
     "too deep": "[" * 100_000,
 }
 
