@@ -168,7 +168,7 @@ def unnamed(text: str, host: str) -> str:
 
 def split(text: str) -> tuple[list[str], list[str], list[str]]:
     """Return the lines before our block, in it and after it; Refused for half a block."""
-    lines = text.splitlines()
+    lines = text.removesuffix("\n").split("\n") if text else []  # a form feed ends none
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
         raise Refused(f"{HOSTS}: half of our block; mend the lines {BEGIN!r} and {END!r}")
     if BEGIN not in lines:
@@ -194,7 +194,7 @@ def change(path: str, edit: Callable[[str], str], lock: str = LOCK) -> None:
     with open(os.open(lock, flags, 0o600), "wb") as held:
         os.fchmod(held.fileno(), 0o600)
         fcntl.flock(held, fcntl.LOCK_EX)
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
             before = file.read()
         after = edit(before)
         if after != before:
@@ -206,7 +206,7 @@ def _replace(path: str, text: str) -> None:
     with suppress(FileNotFoundError):
         os.unlink(new)
     end = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
-    with open(end, "w", encoding="utf-8", errors="surrogateescape") as file:
+    with open(end, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

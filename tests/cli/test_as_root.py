@@ -37,6 +37,19 @@ def test_a_name_stands_in_our_block_alone_and_goes_with_it(hosts: Path) -> None:
     assert [ONE, ONE, OTHERS, OTHERS] == told  # noqa: SIM300 - style.md 33
 
 
+@pytest.mark.parametrize(
+    "others",
+    ["# page\x0c10.0.0.9 b\n", "10.0.0.1 master\r\n", "# a\u20282\x0b3\n", "\n\n# b\n\n", ""],
+)
+def test_others_lines_stay_as_they_are(hosts: Path, others: str) -> None:
+    hosts.write_bytes(others.encode())
+
+    as_root.perform(("name", "alpha-n7", "10.0.0.7"), str(hosts))
+    assert hosts.read_bytes().startswith(others.encode())
+    as_root.perform(("unname", "alpha-n7"), str(hosts))
+    assert hosts.read_bytes() == others.encode()
+
+
 @pytest.mark.parametrize("new", [("alpha-n7", "10.0.0.8"), ("alpha-n8", "10.0.0.7")])
 def test_a_name_and_an_address_have_one_line(hosts: Path, new: tuple[str, str]) -> None:
     """A qmaster admits nobody whose address leads back to another name."""
