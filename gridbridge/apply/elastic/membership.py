@@ -40,7 +40,7 @@ class GridEngineMembership:
     preparing: Preparing
     root: Callable[..., None] = field(default=as_root)
     clock: Clock = field(default_factory=Clock)
-    turn: Lock = field(default_factory=Lock)  # hosts that join side by side get a place each
+    turn: Lock = field(default_factory=Lock)  # one host's change of queues at a time, see leave
 
     def join(self, node: Joining) -> JoinStep:
         """Do what is missing of a machine's joining; return how far it is.
@@ -62,10 +62,10 @@ class GridEngineMembership:
         if not there:
             raise InNoQueue(node.name, node.hostgroups)
         usual = tuple(one.queue for one in there if not one.is_best_effort)
-        for queue in node.queues or usual:
-            hosts.set_slots(self.cell, node.name, queue, node.slots)
-        if node.is_filled_last:
-            with self.turn:
+        with self.turn:
+            for queue in node.queues or usual:
+                hosts.set_slots(self.cell, node.name, queue, node.slots)
+            if node.is_filled_last:
                 hosts.queue_up(self.cell, node.name, node.queues or usual)
         return self.open(node.name, node.closed)
 
@@ -132,12 +132,14 @@ class GridEngineMembership:
     def leave(self, host: str, *, is_dead: bool) -> Leaving:
         """Take a closed host out of its cell, and its name out of files.
 
+        `qconf -purge` writes a whole queue as it has read it: changes beside it would be lost.
         While something is left there, its daemon has to go on: it tells of the ends of tasks. Of a
         dead host StillThere names the tasks that Grid Engine does not put back.
         """
         if used := self._emptied(host, is_dead=is_dead):
             return Leaving.kept(used)
-        hosts.leave_queues(self.cell, host)
+        with self.turn:
+            hosts.leave_queues(self.cell, host)
         hosts.leave_groups(self.cell, host)
         hosts.dismiss(self.cell, host)
         if not is_dead and host in hosts.admitted(self.cell):
@@ -189,8 +191,9 @@ class GridEngineMembership:
         hosts.set_resources(self.cell, node.name, node.resources)
         for group in node.hostgroups:
             hosts.join_group(self.cell, node.name, group)
-        for queue in node.queues:
-            hosts.join_queue(self.cell, node.name, queue)
+        with self.turn:
+            for queue in node.queues:
+                hosts.join_queue(self.cell, node.name, queue)
 
 
 def membership_of(policy: Policy) -> Membership:

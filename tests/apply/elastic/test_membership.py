@@ -126,6 +126,35 @@ def test_hosts_that_join_side_by_side_get_their_places_one_after_the_other(
     assert not [one for one in hosts.done if "another" in one]
 
 
+@pytest.mark.parametrize("joins", [False, True], ids=["both leave", "one joins"])
+def test_queues_are_changed_for_one_host_after_the_other(
+    monkeypatch: pytest.MonkeyPatch, joins: bool
+) -> None:
+    """Grid Engine would lose a change beside a host's leaving, which writes whole queues back."""
+    hosts = Hosts(Instance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    meet = Barrier(2)
+
+    def change(*_: object) -> None:
+        with suppress(BrokenBarrierError):
+            meet.wait(0.2)
+            hosts.done.append("with another")
+
+    for name in ("leave_queues", "set_slots"):
+        monkeypatch.setattr(hosts, name, change)
+    cell = site(hosts, monkeypatch)
+    monkeypatch.setattr(GridEngineMembership, "_emptied", lambda *_, **__: "")
+    node = Joining(name="n1", address="10.0.0.9", slots=4)
+    with ThreadPoolExecutor(2) as threads:
+        ends = [threads.submit(cell.leave, "n2", is_dead=True)]
+        ends.append(
+            threads.submit(cell.join, node)
+            if joins
+            else threads.submit(cell.leave, "n3", is_dead=True)
+        )
+    assert [one.exception() for one in ends] == [None, None]
+    assert "with another" not in hosts.done
+
+
 def test_a_new_host_in_no_queue_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """No task would come there: it is as one that never joins, and the log says why."""
     node = Joining(name="n1", address="10.0.0.9", slots=4, hostgroups=("@a", "@b"))
