@@ -24,6 +24,7 @@ from gridbridge.errors import CommandFailed, InNoQueue, StillThere
 from gridbridge.model.cluster import Kind
 from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, Leaving
+from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.places import AS_ROOT
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away, Cell, OarServer
@@ -106,10 +107,10 @@ class GridEngineMembership:
     def look(self, host: str) -> Idleness:
         """Ask the cell about a host now; tasks of best-effort queues don't count."""
         found = hosts.instances(self.cell, host)
-        promised = {one.rpartition("@")[2] for one in reservations.granted(self.cell)}
+        promised = [one.rpartition("@")[2] for one in reservations.granted(self.cell)]
         used = any(one.is_used for one in found if not one.is_best_effort)
         return Idleness(
-            is_idle=not used and host not in promised,
+            is_idle=not used and not any(is_same_host(one, host) for one in promised),
             is_closed=all(one.is_disabled for one in found),
             is_listed=bool(found) or host in hosts.admitted(self.cell),
         )

@@ -279,3 +279,16 @@ def test_tasks_that_do_not_make_way_are_told_with_the_command_that_shows_them(
 
     why = "gb-be1 is in use: `qstat -u '*' -s rs -q '*@n1'` shows by what"
     assert told == Leaving.kept(why)
+
+
+@pytest.mark.parametrize(
+    ("granted", "is_idle"), [("all.q@n1.site", False), ("all.q@n11", True)], ids=["it", "another"]
+)
+def test_a_host_with_reserved_slots_is_not_idle(
+    monkeypatch: pytest.MonkeyPatch, granted: str, is_idle: bool
+) -> None:
+    """Be the reservation one that begins later, which no list of queues shows."""
+    monkeypatch.setattr(membership.reservations, "granted", lambda _: {granted: 2})
+    usual = Instance(queue="all.q", slots=2, is_used=False, is_disabled=True)
+
+    assert site(Hosts(usual), monkeypatch).look("n1").is_idle is is_idle
