@@ -26,6 +26,23 @@ def test_a_sample_gives_its_jobs_and_tells_the_rest() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "right"),
+    [
+        (b"1 5 10 60 2 -1 -1 4 -1 -1 4 7 1 3 1 -1 -1 -1", LeftOut.PART),
+        (b"1 5 10 0 2 -1 -1 4 -1 -1 5 7 1 3 1 -1 -1 -1", LeftOut.CANCELLED),
+        (b"1 5 -1 -1 -1 -1 -1 4 -1 -1 -1 7 1 3 1 -1 -1 -1", LeftOut.NEVER_STARTED),
+        (
+            b"1 5 -1 60 -1 -1 -1 -1 -1 -1 5 -1 1 -1 1 -1 -1 -1",
+            Ran(submitted_s=5, run_s=60, slots=1, waited_s=0, owner="-1", name="-1"),
+        ),
+    ],
+    ids=["the last part", "cancelled", "never started", "cancelled while it ran"],
+)
+def test_what_is_not_known_is_minus_one(line: bytes, right: LeftOut | Ran) -> None:
+    assert list(read([line])) == [(1, right)]
+
+
+@pytest.mark.parametrize(
     "line",
     [
         RIGHT + b" 1",
