@@ -14,7 +14,7 @@ WAITING := $(shell echo $$(($(LABS) + 1)))  # workers of tests that mostly wait
 JUNIT := .build/junit
 PYTEST := $(BIN)/pytest -q
 BUDGET_MIN := 30
-LONG_BUDGET_MIN := 60
+LONG_BUDGET_MIN := 120
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 SIDE_BY_SIDE = $(MAKE) --no-print-directory -j 3
