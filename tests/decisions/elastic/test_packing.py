@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -375,6 +376,18 @@ def test_what_growing_can_not_help_adds_nothing_and_is_told(one: Waiting, cause:
     found = plan(cell(*full(MASTER), wait=[one], left={"mfree": "8G"}, licences={"licence": "1"}))
 
     assert (0, [(7, cause)]) == (found.add, [(each.job, each.cause) for each in found.refused])
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"most": 0}, {"wait_s": 1e6}],
+    ids=["no maximum", "too young"],
+)
+def test_what_no_node_could_run_is_told_where_none_may_be_added(limits: dict[str, Any]) -> None:
+    found = plan(cell(*full(MASTER), wait=[waiting(9, gpu="1")]), **limits)
+
+    assert found.add == 0
+    assert [(each.job, each.cause) for each in found.refused] == [(7, Refusal.TOO_MUCH)]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What a round does by policy demand: it adds nodes, or removes some, or does nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gridbridge.decisions.elastic.counting import elapsed_s, nodes_of
@@ -67,10 +67,11 @@ def decide(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, 
     """
     scene = _scene(seen, rules, demand, pools)
     wanted, refused, watched = _wanted(scene)
+    packed = _packed(scene, wanted)
     plan = Plan(
         verdict=Verdict.NO_NEED,
         figures=_figures(scene, wanted),
-        refused=refused,
+        refused=(*refused, *_impossible(scene, packed)),
         wake=None if seen.standby is None else (),
         watched=watched,
     )
@@ -82,7 +83,6 @@ def decide(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, 
         return replace(plan, verdict=Verdict.MONTH_SPENT, remove=unpaid)
     if dear := budget.too_dear(seen, demand, pools, scene.order):
         return replace(plan, verdict=Verdict.TOO_DEAR, remove=dear)
-    packed = _packed(scene, wanted)
     plan = replace(plan, figures=replace(plan.figures, fit=packed.fit))
     grown = _grown(plan, scene, packed, wanted)
     if grown.add or grown.wake or grown.verdict is Verdict.BELOW_MINIMUM:
@@ -177,6 +177,13 @@ def _packed(scene: Scene, wanted: Sequence[Claim]) -> Packed:
     return Packed(blocks=blocks, fit=fit, left=tuple(left), buffer=tuple(buffer))
 
 
+def _impossible(scene: Scene, packed: Packed) -> Iterator[Refused]:
+    """Give the jobs that no new node could run, whether or not nodes may be added now."""
+    for claim, _ in packed.left:
+        if why := lacking(claim.need, scene.offers, scene.ground):
+            yield from (replace(why, job=job) for job in claim.jobs)
+
+
 def _buffer(scene: Scene) -> list[tuple[Need, int]]:
     """Return what is to stay free: whole nodes, and slots."""
     own = (scene.rules.queue,)
@@ -266,16 +273,12 @@ def _bought(
     plan: Plan, scene: Scene, packed: Packed, ripe: list[tuple[Claim, int]], short: int
 ) -> Plan:
     purchase = Purchase(purse=_purse(scene, plan.figures.nodes), blocks=packed.blocks)
-    refused = list[Refused]()
     if not scene.offers:
         return _first(plan, scene, ripe, short)
     for claim, tasks in ripe:
-        left = buy(claim.need, tasks, purchase, scene.offers, scene.ground)
-        if left == tasks and (why := lacking(claim.need, scene.offers, scene.ground)):
-            refused.extend(replace(why, job=job) for job in claim.jobs)
+        buy(claim.need, tasks, purchase, scene.offers, scene.ground)
     for need, number in packed.buffer:
         buy(need, number, purchase, scene.offers, scene.ground)
-    plan = replace(plan, refused=(*plan.refused, *refused))
     return _told(plan, scene, purchase, short)
 
 
