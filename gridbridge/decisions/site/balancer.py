@@ -155,13 +155,17 @@ def removal(facts: BalancerFacts) -> Iterator[Edit]:
     """Give the edits that take its rights away, what starts it first; its account stays."""
     if facts.has_unit:  # which has --apply
         stop = f"systemctl disable --now {BALANCE_UNIT.rpartition('/')[2]}"
-        yield shell(f"{stop} && rm -f {BALANCE_UNIT} && systemctl daemon-reload")
+        yield _taken(BALANCE_UNIT, f"{stop} && rm -f {BALANCE_UNIT} && systemctl daemon-reload")
     for path in (BALANCE_CRON, BALANCE_SUDOERS):
         if path in facts.paths:
-            yield shell(f"rm -f {path}")
+            yield _taken(path, f"rm -f {path}")
     if facts.cell and BALANCE_ACCOUNT in facts.cell.managers:
         name = facts.cell.name
         yield Edit(verb=Verb.DISMISS, cell=name, kind="manager", name=BALANCE_ACCOUNT)
+
+
+def _taken(path: str, line: str) -> Edit:
+    return Edit(verb=Verb.SHELL, name=f"file {path}", value=line)
 
 
 def _cell(cell: CellRights, host: str) -> Iterator[Finding]:

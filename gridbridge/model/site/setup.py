@@ -55,7 +55,7 @@ class Edit:
     verb: Verb
     cell: str = ""  # the cluster's name in gridbridge.toml
     kind: str = ""  # of object: queue, exechost; manager, operator, submit, admin for ADMIT
-    name: str = ""
+    name: str = ""  # for SHELL what it takes away, if that is no section of gridbridge.toml
     attribute: str = ""  # for ADD_QUEUE the queue that is copied, empty: the cell's template
     value: str = ""  # for ADD_QUEUE a line each; for SHELL the command line
 

@@ -255,6 +255,8 @@ def possible(found: Iterable[Finding]) -> Iterable[Finding]:
 def _named(edit: Edit) -> str:
     """Say what an edit does that has no finding to explain it."""
     words = (edit.cell, edit.verb.value, edit.kind, edit.name, edit.attribute)
+    if edit.verb == Verb.SHELL and edit.name:
+        return f"take away {edit.name}"
     if edit.verb == Verb.SHELL:
         return "wait until nothing is left of it" if edit.cell else "take the section out"
     return " ".join(word for word in words if word)

@@ -213,6 +213,9 @@ def test_a_removal_takes_away_what_starts_it_first_and_leaves_the_account() -> N
     edits = tuple(balancer.removal(RIGHT))
 
     assert f"rm -f {BALANCE_CRON}" == edits[0].value
+    assert [f"file {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [
+        edit.name for edit in edits[:-1]
+    ]
     assert Edit(verb=Verb.DISMISS, cell="alpha", kind="manager", name=BALANCE_ACCOUNT) == edits[-1]
     assert not any(BALANCE_HOME in edit.value for edit in edits)
     assert () == tuple(balancer.removal(BalancerFacts(host="alpha-master", uid=0)))
