@@ -9,7 +9,7 @@ from gridbridge.cli import output
 from gridbridge.cli.commands import Group
 from gridbridge.config import policy_file
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.places import CONFIG
+from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import count
 from gridbridge.model.site.besteffort import AskedBestEffort
@@ -200,7 +200,10 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
     policy = policy_file.load(CONFIG)
     planned = balancer.removal_steps if is_removed else balancer.balancer_steps
     found = planned(policy)
-    if is_removed and (nodes := balancer.nodes_left()):
+    if is_removed and (master := balancer.master_elsewhere(policy)):
+        stays = f"its manager {BALANCE_ACCOUNT} stays, for a balancer there"
+        _warn(f"the qmaster runs on {master}: {stays}")
+    elif is_removed and (nodes := balancer.nodes_left()):
         whom = "it" if nodes == 1 else "them"
         _warn(f"the last round saw {count(nodes, 'node')} of pools: nobody removes {whom} any more")
     if is_applied and found and os.geteuid() != trust.ROOT:

@@ -152,14 +152,17 @@ def elsewhere(facts: BalancerFacts) -> str:
 
 
 def removal(facts: BalancerFacts) -> Iterator[Edit]:
-    """Give the edits that take its rights away, what starts it first; its account stays."""
+    """Give the edits that take its rights away, what starts it first; its account stays.
+
+    Off the master it stays a manager of the cell: the balancer there is one by the same name.
+    """
     if facts.has_unit:  # which has --apply
         stop = f"systemctl disable --now {BALANCE_UNIT.rpartition('/')[2]}"
         yield _taken(BALANCE_UNIT, f"{stop} && rm -f {BALANCE_UNIT} && systemctl daemon-reload")
     for path in (BALANCE_CRON, BALANCE_SUDOERS):
         if path in facts.paths:
             yield _taken(path, f"rm -f {path}")
-    if facts.cell and BALANCE_ACCOUNT in facts.cell.managers:
+    if facts.cell and not elsewhere(facts) and BALANCE_ACCOUNT in facts.cell.managers:
         name = facts.cell.name
         yield Edit(verb=Verb.DISMISS, cell=name, kind="manager", name=BALANCE_ACCOUNT)
 

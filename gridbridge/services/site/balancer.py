@@ -37,12 +37,19 @@ TRIED = ("unname", "gridbridge-check")  # of gridbridge-as-root: nothing is run,
 def balancer_steps(policy: Policy) -> tuple[Step, ...]:
     """Return what is missing, in the order to make it in; refuse off the master."""
     facts = _own_facts(policy)
+    if master := decisions.elsewhere(facts):
+        raise GridbridgeError(f"the balancer runs where the qmaster is: run this on {master}")
     return steps(policy, possible(decisions.findings(facts, policy)))
 
 
 def removal_steps(policy: Policy) -> tuple[Step, ...]:
-    """Return the steps that take the balancer's rights away."""
+    """Return the steps that take the balancer's rights away, as far as they are this host's."""
     return named_steps(policy, decisions.removal(_own_facts(policy)))
+
+
+def master_elsewhere(policy: Policy) -> str:
+    """Return the master if it is another host than this one, else nothing."""
+    return decisions.elsewhere(_own_facts(policy))
 
 
 def nodes_left() -> int:
@@ -77,8 +84,6 @@ def findings(policy: Policy, clock: Clock) -> Iterator[Finding]:
 def _own_facts(policy: Policy) -> BalancerFacts:
     refuse_embedded(policy)
     facts = _facts(policy)
-    if master := decisions.elsewhere(facts):
-        raise GridbridgeError(f"the balancer runs where the qmaster is: run this on {master}")
     if facts.hidden:
         raise GridbridgeError(f"{min(facts.hidden)}: not visible to this user; run it as root")
     return facts

@@ -221,6 +221,14 @@ def test_a_removal_takes_away_what_starts_it_first_and_leaves_the_account() -> N
     assert () == tuple(balancer.removal(BalancerFacts(host="alpha-master", uid=0)))
 
 
+def test_a_removal_where_the_qmaster_was_leaves_the_cell_to_the_balancer_where_it_is() -> None:
+    edits = tuple(balancer.removal(replace(RIGHT, host="alpha-old")))
+
+    assert [f"rm -f {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [
+        edit.value for edit in edits
+    ]
+
+
 def test_a_removal_stops_the_unit_which_has_apply_before_anything_else() -> None:
     first = next(iter(balancer.removal(replace(RIGHT, has_unit=True)))).value
 
