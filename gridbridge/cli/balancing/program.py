@@ -1,5 +1,6 @@
 """gridbridge-balance: makes the site's own cluster grow and shrink with its queue."""
 
+import os
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from functools import partial
@@ -9,7 +10,7 @@ import click
 
 from gridbridge.cli import output, program
 from gridbridge.cli.balancing.planning import RULES, both, told_plain
-from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN, Finite, all_of
+from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN, Finite, all_of, not_empty
 from gridbridge.cli.seeing.plot import drawn
 from gridbridge.errors import ConfigError, GridbridgeError, NotSeen
 from gridbridge.model.elastic.told import Told
@@ -18,6 +19,12 @@ from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 if TYPE_CHECKING:
     from gridbridge.model.policy import Policy
     from gridbridge.services.elastic.program import Wanted
+
+
+def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Return the whole path of what is named from where it was typed: a round goes to /."""
+    named = not_empty(ctx, option, value)
+    return None if named is None else os.path.abspath(named)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -44,12 +51,14 @@ if TYPE_CHECKING:
 @click.option(
     *("-D", *both("dump_stats_file"), "stats"),
     metavar="FILE",
+    callback=_whole,
     help=f"Write it into this file [{BALANCE_STATS}].",
 )
 @click.option("-p", *both("plot_stats"), "plots", is_flag=True, help="Draw the rows.")
 @click.option(
     *("-P", *both("plot_output_dir"), "folder"),
     metavar="FOLDER",
+    callback=_whole,
     help=f"Draw them in this folder [{BALANCE_PLOTS}].",
 )
 @click.option("--apply", "is_applied", is_flag=True, help="Add and remove nodes.")
@@ -74,6 +83,7 @@ def balance(cluster: str, path: str, is_json: bool, **given: Any) -> None:
     from gridbridge.services.elastic import program as service
     from gridbridge.services.tools.balance import read
 
+    path = os.path.abspath(path)  # rounds go to /, and read it again there
     own = Own(**{one.name: given.pop(one.name) for one in fields(Own)})
     wanted = _wanted(cluster, own, given, read(path))
     if own.is_loop and not wanted.is_acting:

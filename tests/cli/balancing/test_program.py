@@ -17,6 +17,7 @@ from gridbridge.model.elastic.plan import Figures, Plan, Verdict
 from gridbridge.model.elastic.sections import Balance
 from gridbridge.model.elastic.told import Told
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
+from gridbridge.services.elastic import lasting
 from gridbridge.services.elastic import program as service
 from gridbridge.services.elastic.balanced import RoundPlan
 from gridbridge.services.elastic.program import Wanted
@@ -162,9 +163,9 @@ def test_the_master_may_go_where_the_file_lets_it(
     ("names", "value", "stats", "drawn"),
     [
         ("-d --dump_stats", "", BALANCE_STATS, ""),
-        ("-D --dump_stats_file", "own.csv", "own.csv", ""),
+        ("-D --dump_stats_file", "/own.csv", "/own.csv", ""),
         ("-p --plot_stats", "", BALANCE_STATS, BALANCE_PLOTS),
-        ("-P --plot_output_dir", "own", BALANCE_STATS, "own"),
+        ("-P --plot_output_dir", "/own", BALANCE_STATS, "/own"),
     ],
 )
 def test_rows_and_pictures_go_where_they_are_wanted(
@@ -178,6 +179,37 @@ def test_rows_and_pictures_go_where_they_are_wanted(
     assert {(stats, drawn) if drawn else ()} == {
         one.after.args if isinstance(one.after, partial) else () for one in asked
     }
+
+
+def test_places_are_named_from_where_they_were_typed(
+    tmp_path: Path, asked: list[Wanted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A round that acts goes to / before it writes there."""
+    monkeypatch.chdir(tmp_path)
+    run(tmp_path, "-D", "own.csv", "-P", "own")
+
+    (one,) = asked
+    assert f"{tmp_path}/own.csv" == one.stats
+    assert isinstance(one.after, partial)
+    assert (one.stats, f"{tmp_path}/own") == one.after.args
+
+
+def test_rounds_that_go_on_read_the_file_again_where_it_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_again = list[str]()
+    monkeypatch.setattr(lasting, "run_forever", lambda _, path, __: read_again.append(path))
+    (tmp_path / "own.toml").write_text(SITE.format(balance="apply = true"))
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(balance, ["--config", "own.toml", "--loop"])
+
+    assert (0, [f"{tmp_path}/own.toml"]) == (done.exit_code, read_again), done.output
+
+
+@pytest.mark.parametrize("word", ["-D", "-P"])
+def test_an_empty_name_is_usage(tmp_path: Path, asked: list[Wanted], word: str) -> None:
+    assert 2 == run(tmp_path, word, "").exit_code
+    assert [] == asked
 
 
 def test_a_round_that_has_nothing_to_do_ends_with_0_and_says_why(
