@@ -2,7 +2,7 @@
 
 Only jobs that asked for it are moved: `-r y`, or a checkpointing environment (qsub(1)); what their
 queue would allow is not enough. A parallel job may be on other hosts too, and an interactive one
-can't begin anew.
+can't begin anew. A task that is suspended, or held while it runs, stays where it is.
 """
 
 from collections import defaultdict
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 AT_ONCE = 100  # hosts, or jobs, of one call
 CE_VALUE = "CE_stringval"  # of a request, as it was written
 RERUNS = "1"  # JB_restart of `-r y`
-PUSHED = ("r", "Rr")  # what only runs; others start, end or are suspended
+PUSHED = ("r", "Rr")  # what only runs
+STOPPED = frozenset("sSTNPh")  # letters of what is suspended, or held while it runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,11 @@ class Task:
     task: str  # of an array, else empty
     slots: int
     state: str
+
+    @property
+    def is_stopped(self) -> bool:
+        """Say whether it would not run elsewhere either before somebody lets it; not if it ends."""
+        return "d" not in self.state and not STOPPED.isdisjoint(self.state)
 
     @property
     def name(self) -> str:
@@ -104,7 +110,11 @@ def movable(cell: Cell, hosts: Iterable[str], now_s: float) -> Mapping[str, tupl
     there = tasks_on(cell, list(hosts))
     free = movable_jobs(cell, {one.job for tasks in there.values() for one in tasks}, now_s)
     return {
-        host: tuple(replace(free[one.job], slots=one.slots) for one in tasks if one.job in free)
+        host: tuple(
+            replace(free[one.job], slots=one.slots)
+            for one in tasks
+            if one.job in free and not one.is_stopped
+        )
         for host, tasks in there.items()
     }
 
@@ -112,11 +122,11 @@ def movable(cell: Cell, hosts: Iterable[str], now_s: float) -> Mapping[str, tupl
 def put_elsewhere(cell: Cell, host: str, now_s: float) -> bool:
     """Have the tasks of a closed host run elsewhere; False, and nothing done, if one may not.
 
-    A task that is just starting, ending or suspended is left for the next look.
+    A task that is just starting or ending is left for the next look.
     """
     tasks = tasks_on(cell, [host]).get(host, ())
     free = movable_jobs(cell, {one.job for one in tasks}, now_s)
-    if any(one.job not in free for one in tasks):
+    if any(one.job not in free or one.is_stopped for one in tasks):
         return False
     for one in tasks:
         if one.state in PUSHED:

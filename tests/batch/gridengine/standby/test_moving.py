@@ -141,3 +141,21 @@ def test_nothing_is_put_back_beside_a_task_that_may_not(cell: Cell) -> None:
     assert not moving.put_elsewhere(cell, "n1", NOW_S)
     assert moving.movable(cell, ["n1"], NOW_S) == {"n1": (Shape(),)}
     assert called(cell) == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "is_moved"),
+    [("r", True), ("Rr", True), ("dr", True), ("t", True), ("ds", True)]
+    + [(one, False) for one in ("s", "S", "T", "hr", "Rs", "N", "P")],
+)
+def test_a_task_that_somebody_stopped_keeps_its_host(
+    cell: Cell, state: str, is_moved: bool
+) -> None:
+    """It would be left there for as long as it is stopped, and the host closed."""
+    (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1), job(2)))
+    rows = (row(1), row(2, state, slots=2))
+    (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", *rows)))
+
+    found = moving.movable(cell, ["n1"], NOW_S)["n1"]
+    assert [one.slots for one in found] == ([1, 2] if is_moved else [1])
+    assert moving.put_elsewhere(cell, "n1", NOW_S) is is_moved
