@@ -12,7 +12,7 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -287,6 +287,21 @@ def test_who_asks_a_letter_at_a_time_is_cut_off(monkeypatch: pytest.MonkeyPatch)
         slow.settimeout(0.1)
         answers = (said(slow) for _ in range(100))
         assert b"" in answers
+
+
+def test_of_too_many_connections_the_oldest_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else they take all threads and descriptors before the time of the first one is over."""
+    monkeypatch.setattr(exposition, "MOST_AT_ONCE", 3)
+    port = served()
+    with ExitStack() as opened:
+        idle = [
+            opened.enter_context(socket.create_connection(("127.0.0.1", port), 5)) for _ in range(3)
+        ]
+        answer = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5)
+        idle[0].settimeout(5)  # much less than it may say nothing
+
+        assert answer.status == 200
+        assert idle[0].recv(1) == b""
 
 
 def said(slow: socket.socket) -> bytes | None:
