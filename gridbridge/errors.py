@@ -71,6 +71,13 @@ class NotIdle(GridbridgeError):
         super().__init__(f"the cell has tasks on {host}, whose daemon is silent: it stays on")
 
 
+class AddressTaken(GridbridgeError):
+    """A new machine is said to have the address of another host of the site."""
+
+    def __init__(self, name: str, address: str, host: str) -> None:
+        super().__init__(f"{address} is the address of {host}: {name} is not prepared there")
+
+
 class InNoQueue(GridbridgeError):
     """A new host is in no queue: neither its name nor a group of it is among a queue's hosts."""
 

@@ -5,6 +5,7 @@ any place. Names come first: a qmaster that could not find a host does not look 
 """
 
 import logging
+import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +21,7 @@ from gridbridge.batch.gridengine.membership.hosts import Instance
 from gridbridge.batch.gridengine.standby import moving
 from gridbridge.batch.oar import nodes
 from gridbridge.batch.root import as_root
-from gridbridge.errors import CommandFailed, InNoQueue, StillThere
+from gridbridge.errors import AddressTaken, CommandFailed, InNoQueue, StillThere
 from gridbridge.model.cluster import Kind
 from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, Leaving
@@ -47,10 +48,13 @@ class GridEngineMembership:
         """Do what is missing of a machine's joining; return how far it is.
 
         It is prepared before the cell knows it: a machine with a wrong host key leaves no trace.
+        Nothing is done to a machine with another host's address (AddressTaken).
         Raises InNoQueue for a host that reports and has no queue: no task would ever come there.
         """
-        self._name(node)
         is_up = self._is_up(node.name)
+        if not is_up:
+            self._require_its_own(node)
+        self._name(node)
         if not is_up:
             self.root("export", node.name)
             self.preparing.prepare(node, hosts.admitted(self.cell))
@@ -182,6 +186,19 @@ class GridEngineMembership:
         if (found := address_of(node.name)) != node.address:
             why = f"{node.name} leads to {found or 'no address'}, and not to {node.address}"
             raise CommandFailed((AS_ROOT,), 1, stderr=why.encode())
+
+    def _require_its_own(self, node: Joining) -> None:
+        """Raise AddressTaken where its address is one of another host: that would be prepared.
+
+        A silent host of the cell is none: its machine may be gone, and its address another's.
+        """
+        others = [one for one in hosts.admitted(self.cell) if not is_same_host(one, node.name)]
+        taken = [one for one in others if address_of(one) == node.address]
+        taken = [one for one in taken if hosts.is_up(self.cell, one)]
+        fixed = (socket.gethostname(), *self.preparing.servers())
+        taken += [one for one in fixed if address_of(one) == node.address]
+        if taken:
+            raise AddressTaken(node.name, node.address, taken[0])
 
     def _is_up(self, host: str) -> bool:
         return host in hosts.admitted(self.cell) and hosts.is_up(self.cell, host)

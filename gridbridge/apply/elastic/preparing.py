@@ -6,6 +6,7 @@ standard input. A site leaves out the steps that its image or its user-data do.
 
 import grp
 import pwd
+import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from gridbridge.shell import files
 from gridbridge.shell.runner import quote
 
 START = "execd"  # the last step
+SERVER = re.compile("(?:(HOST):|//(HOST))/".replace("HOST", "[A-Za-z0-9][A-Za-z0-9.-]*")).match
 MOST_BYTES = 1 << 16  # of a step's file, and of the mounts
 
 
@@ -75,12 +77,21 @@ class Preparing:
     def _people(self, _node: Joining, _hosts: Iterable[str]) -> str:
         return "".join(map(_person, self.settings.people.split()))
 
+    def servers(self) -> tuple[str, ...]:
+        """Return the hosts whose folders machines mount; none where that is no step."""
+        found = map(SERVER, self._mounted() if "mounts" in self.settings.steps.split() else ())
+        return tuple(one[1] or one[2] for one in found if one)
+
     def _mounts(self, _node: Joining, _hosts: Iterable[str]) -> str:
+        return "".join(f"{line}\n" for line in self._mounted())
+
+    def _mounted(self) -> list[str]:
+        """Return the lines of fstab(5) that say something."""
         if not self.settings.mounts:
-            return ""
+            return []
         lines = _text(self.settings.mounts, "mounts").splitlines()
         told = [" ".join(line.split()) for line in lines]
-        return "".join(f"{line}\n" for line in told if line and not line.startswith("#"))
+        return [line for line in told if line and not line.startswith("#")]
 
 
 TEXTS: Mapping[str, Callable[[Preparing, Joining, Iterable[str]], str]] = {

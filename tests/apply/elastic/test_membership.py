@@ -1,7 +1,10 @@
 """What a cell is asked to do with a host that joins, and with one that is gone."""
 
+import socket
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError
 
@@ -11,7 +14,7 @@ from gridbridge.apply.elastic import membership
 from gridbridge.apply.elastic.membership import GridEngineMembership
 from gridbridge.apply.elastic.preparing import Preparing
 from gridbridge.batch.gridengine.membership.hosts import Instance
-from gridbridge.errors import InNoQueue, StillThere
+from gridbridge.errors import AddressTaken, InNoQueue, StillThere
 from gridbridge.model.elastic.joining import Joining, JoinStep, LeaveStep, Leaving
 from gridbridge.model.elastic.sections import Bootstrap
 from gridbridge.model.route import Cell
@@ -170,6 +173,43 @@ def test_a_new_host_in_best_effort_queues_alone_is_ready(monkeypatch: pytest.Mon
     done = site(hosts, monkeypatch).join(Joining(name="n1", address="10.0.0.9", slots=4))
 
     assert (done, hosts.done) == (JoinStep.JOINED, ["open n1"])
+
+
+@pytest.mark.parametrize("taken", ["n2", "n2.site", "nfs1", socket.gethostname()])
+def test_a_machine_with_the_address_of_another_host_is_not_prepared(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, taken: str
+) -> None:
+    """Whoever lists it there would have the file server or the master logged in to as a node."""
+    (tmp_path / "mounts").write_text("# of the site\nnfs1:/home /home nfs defaults 0 0\n")
+    hosts = Hosts()
+    monkeypatch.setattr(hosts, "admitted", lambda *_: ("n2", "n2.site"))
+    cell = site(hosts, monkeypatch)
+    done = list[tuple[object, ...]]()
+    settings = Bootstrap(steps="mounts", mounts=str(tmp_path / "mounts"))
+    cell = replace(cell, preparing=Preparing(settings=settings, cell=CELL), root=note(done))
+    monkeypatch.setattr(membership, "address_of", {taken: "10.0.0.9"}.get)
+
+    with pytest.raises(AddressTaken):
+        cell.join(Joining(name="n1", address="10.0.0.9", slots=4))
+    assert (done, hosts.done) == ([], [])
+
+
+def note(done: list[tuple[object, ...]]) -> Callable[..., None]:
+    """Return what root would be asked for, which is noted alone."""
+    return lambda *words: done.append(words)
+
+
+def test_a_machine_may_have_the_address_of_a_host_that_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its machine is gone, and clouds give addresses again."""
+    hosts = Hosts()
+    monkeypatch.setattr(hosts, "admitted", lambda *_: ("n2",))
+    monkeypatch.setattr(hosts, "is_up", lambda *_: False)
+    cell = site(hosts, monkeypatch)
+    monkeypatch.setattr(membership, "address_of", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get)
+
+    assert cell.join(Joining(name="n1", address="10.0.0.9", slots=4)) is JoinStep.ADMITTED
 
 
 def test_a_queue_that_somebody_closed_stays_closed_on_a_new_host(
