@@ -113,7 +113,7 @@ def test_a_compressed_file_that_is_damaged_is_one_line(
             SWF.read_bytes().replace(b"  8 ", b" 80 "),
             ("--from", "2026-01-01T00:03", "--max-nodes", "1"),
             ParseError,
-            "no task fits into 1 nodes of 8 slots",
+            "no task fits into 1 node of 8 slots",
         ),
     ],
     ids=["none", "empty", "another", "another time", "too wide"],

@@ -9,7 +9,7 @@ MINUTES_S = 120  # so long a time is told in minutes
 
 HINDRANCES = {
     Verdict.FULL: "at most {max_nodes} may be",
-    Verdict.NO_CAPACITY: "pools had no capacity within {retry_s:g} s",
+    Verdict.NO_CAPACITY: "and pools had no capacity in the last {retry_s:g} s",
     Verdict.POOL_FULL: "and pools have as many nodes as they may",
     Verdict.OVER_QUOTA: "and the quota of pools is used up",
     Verdict.OVER_BUDGET: "and another node would be over the budget of an hour",
@@ -22,9 +22,9 @@ HINDRANCES = {
 SENTENCES = {
     **{verdict: f"{{tasks}}{{since}}, {{fit}}, {why}" for verdict, why in HINDRANCES.items()},
     Verdict.NO_MAXIMUM: "max_nodes is not set: nothing is added or removed",
-    Verdict.FULL: "{nodes} of at most {max_nodes} nodes",
+    Verdict.FULL: "{nodes} of at most {most}",
     Verdict.NOT_STABLE: "the last change was {unchanged_s:.0f} s ago, less than {stable_s:g} s",
-    Verdict.BELOW_MINIMUM: "{useful} of at least {min_nodes} nodes{hindrance}",
+    Verdict.BELOW_MINIMUM: "{useful} of at least {least}{hindrance}",
     Verdict.NO_SLOTS: "{waiting} and {queue} has no slots, {of_max}",
     Verdict.CLOSED: (
         "{waiting} and {queue} is closed on all hosts (`qstat -f -q {queue}` shows how), {of_max}"
@@ -32,23 +32,29 @@ SENTENCES = {
     Verdict.ON_THEIR_WAY: "{waiting} and {queue} has no slots, but nodes are on their way",
     Verdict.WAITS_TOO_LONG: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}, {of_max}",
     Verdict.WAITS: "{waiting} {waited_min:.0f} min, not over {wait_min:g} yet, {need}",
-    Verdict.FITS: "{waiting} and {need}",
+    Verdict.FITS: "{waiting}, {need}",
     Verdict.FITS_SOON: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}{coming}",
     Verdict.SEVERAL_SLOT_COUNTS: "hosts have several slot counts, with which StarCluster ends",
-    Verdict.AT_MINIMUM: "no job waits, {staying} of at least {min_nodes} nodes{leaving}",
+    Verdict.AT_MINIMUM: "no job waits, {staying} of at least {least}{leaving}",
     Verdict.IDLE: "no job waits, {idle} past minute {kill_after} of the hour, {of_max}",
     Verdict.NONE_IDLE: "no job waits, and no node is to be removed",
     Verdict.UNREADY: "{unready} of {hosts} hosts are silent or in error, more than 45 % and than 3",
     Verdict.MORE_WANTED: "{tasks}{since}, {fit}, {of_max}",
     Verdict.ALL_FIT: "{tasks}, {fit}, {of_max}",
     Verdict.NO_NEED: "no task waits, {of_max}",
-    Verdict.SPARE: "{tasks}, {idle} of the nodes idle and not needed, {of_max}",
-    Verdict.ABOVE_MAXIMUM: "{tasks}{since}, {fit}, {nodes} nodes where at most {max_nodes} may be",
+    Verdict.SPARE: "{tasks}, {idle} and not needed, {of_max}",
+    Verdict.ABOVE_MAXIMUM: "{tasks}{since}, {fit}, {there} where at most {max_nodes} may be",
     Verdict.NOT_YET: "{tasks}{since}, not {wait_s:g} s yet, {fit}",
-    Verdict.SOON: "{slots} slots do it in {backlog}, at most {target} and a boot of {boot}",
-    Verdict.ELSEWHERE: "queue {elsewhere} would start it in {elsewhere_time}, a new node in {boot}",
-    Verdict.MONTH_SPENT: "{tasks}, and the month's budget does not pay for all of {nodes} nodes",
-    Verdict.TOO_DEAR: "{tasks}, and {nodes} nodes cost more at this hour than may be spent",
+    Verdict.SOON: (
+        "{tasks}{since}, without a new node all is done in {backlog},"
+        " at most {target} and a boot of {boot}"
+    ),
+    Verdict.ELSEWHERE: (
+        "{tasks}{since}, {fit},"
+        " queue {elsewhere} would start the others in {elsewhere_time}, a new node in {boot}"
+    ),
+    Verdict.MONTH_SPENT: "{tasks}, and what is left of the month's budget does not pay for {there}",
+    Verdict.TOO_DEAR: "{tasks}, and {there} {cost} more at this hour than may be spent",
 }
 
 
@@ -95,6 +101,8 @@ def _words(plan: Plan, rules: Balance, demand: Demand) -> dict[str, object]:
     more = count(figures.leaving, "more goes", "more go")
     return {
         "nodes": figures.nodes,
+        "there": count(figures.nodes, "node"),
+        "cost": "costs" if figures.nodes == 1 else "cost",
         "useful": figures.useful,
         "staying": figures.nodes - figures.leaving,
         "leaving": f", {more} already" if figures.leaving else "",
@@ -105,7 +113,7 @@ def _words(plan: Plan, rules: Balance, demand: Demand) -> dict[str, object]:
         "waited_min": figures.waited_s // 60,
         "wait_min": rules.job_wait_time_s / 60,
         "need": f"{count(figures.wanted, 'slot')} wanted and {figures.free} free",
-        "idle": f"{count(idle, 'node')} idle" if plan.verdict is Verdict.IDLE else idle,
+        "idle": f"{count(idle, 'node')} idle",
         **_limits(figures, rules, demand),
         **_of_demand(figures, demand),
     }
@@ -114,28 +122,30 @@ def _words(plan: Plan, rules: Balance, demand: Demand) -> dict[str, object]:
 def _limits(figures: Figures, rules: Balance, demand: Demand) -> dict[str, object]:
     """Return the limits that hold now: by policy demand they may be others at each hour."""
     is_by_hour = figures.most is not None
-    most = figures.most if is_by_hour else rules.max_nodes
+    most = rules.max_nodes if figures.most is None else figures.most
+    least = rules.min_nodes if figures.least is None else figures.least
     return {
         "max_nodes": most,
-        "min_nodes": figures.least if is_by_hour else rules.min_nodes,
+        "most": count(most, "node"),
+        "least": count(least, "node"),
         "stable_s": demand.grow_pause_s if is_by_hour else rules.stabilization_s,
-        "of_max": f"{figures.nodes} of {most} nodes",
+        "of_max": f"{figures.nodes} of {count(most, 'node')}",
     }
 
 
 def _of_demand(figures: Figures, demand: Demand) -> dict[str, object]:
     """Return the words of policy demand."""
     tasks, room = figures.tasks, f"{count(figures.free, 'free slot')}"
-    coming = f" and {count(figures.coming, 'node')} on their way" if figures.coming else ""
+    on_way = count(figures.coming, "node on its way", "nodes on their way")
+    coming = f" and {on_way}" if figures.coming else ""
     waits = "no task waits" if not tasks else count(tasks, "task waits", "tasks wait")
     return {
         "tasks": waits,
         "since": f" {_time(figures.waited_s)}" if tasks else "",
         "coming": coming,
-        "fit": f"{figures.fit} fit in {room}{coming}",
+        "fit": f"{count(figures.fit, 'fits', 'fit')} in {room}{coming}" if tasks else room + coming,
         "hosts": figures.hosts,
         "unready": figures.unready,
-        "slots": figures.slots,
         "wait_s": demand.wait_s,
         "retry_s": demand.retry_s,
         "target": _time(demand.target_wait_s),

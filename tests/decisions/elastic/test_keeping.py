@@ -289,12 +289,12 @@ def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use()
         (
             cell(instance(MASTER), wait=[waiting(18)]),
             {},
-            "1 task waits, 1 fit in 4 free slots, 1 of 10 nodes: nothing is done",
+            "1 task waits, 1 fits in 4 free slots, 1 of 10 nodes: nothing is done",
         ),
         (
             cell(instance("n1"), nodes=TWO[:1]),
             {},
-            "no task waits, 1 of the nodes idle and not needed, 2 of 10 nodes: remove n1",
+            "no task waits, 1 node idle and not needed, 2 of 10 nodes: remove n1",
         ),
         (
             cell(*full(MASTER), wait=[waiting(1)]),
@@ -304,7 +304,8 @@ def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use()
         (
             cell(*full(MASTER), FAR, wait=[waiting(1)], elsewhere={"far": 60.0}),
             {},
-            "queue far would start it in 60 s, a new node in 5 min: nothing is done",
+            "1 task waits 60 s, 0 fit in 0 free slots, queue far would start the others in 60 s,"
+            " a new node in 5 min: nothing is done",
         ),
         (
             cell(
@@ -313,7 +314,8 @@ def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use()
                 runtimes={("alice", "job"): 1200.0},
             ),
             {"target_wait_s": 60},
-            "4 slots do it in 5 min, at most 60 s and a boot of 5 min: nothing is done",
+            "1 task waits 9 min, without a new node all is done in 5 min,"
+            " at most 60 s and a boot of 5 min: nothing is done",
         ),
         (
             cell(instance(MASTER)),
@@ -323,7 +325,7 @@ def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use()
         (
             cell(*full(MASTER), wait=[waiting(9)]),
             {"schedule": "12-13 0-1"},
-            "1 of at most 1 nodes: nothing is done",
+            "1 of at most 1 node: nothing is done",
         ),
         (
             cell(*full(MASTER), wait=[waiting(9)], last_change=ago(1)),

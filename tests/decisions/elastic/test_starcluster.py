@@ -367,13 +367,13 @@ def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
         ),
         (
             cluster(ONE, wait=[waiting(18, tasks=2)]),
-            "1 job waits and 2 slots wanted and 8 free: nothing is done",
+            "1 job waits, 2 slots wanted and 8 free: nothing is done",
         ),
         (
             replace(
                 cluster(ONE, FULL, [waiting(18)]), nodes=(node("n1"), node("n2", 0, "booting"))
             ),
-            "1 job waits 18 min > 15, 1 slot wanted and 0 free and 1 node on their way: nothing is"
+            "1 job waits 18 min > 15, 1 slot wanted and 0 free and 1 node on its way: nothing is"
             " done",
         ),
         (

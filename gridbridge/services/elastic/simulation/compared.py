@@ -15,6 +15,7 @@ from gridbridge.model.elastic.replayed import (
     Workload,
 )
 from gridbridge.model.elastic.sections import Demand
+from gridbridge.model.report import count
 from gridbridge.services.elastic.simulation import comparing, synthetic
 from gridbridge.services.elastic.simulation.policies import way_of
 
@@ -67,9 +68,8 @@ def compared(
         workload, tuple(one for one in workload.tasks if one.slots <= most), LeftOut.TOO_WIDE
     )
     if not fit.tasks:
-        raise ParseError(
-            f"{name}: no task fits into {terms.max_nodes} nodes of {terms.slots} slots"
-        )
+        nodes, slots = count(terms.max_nodes, "node"), count(terms.slots, "slot")
+        raise ParseError(f"{name}: no task fits into {nodes} of {slots}")
     ways = [way_of(rules, terms, demand) for rules in policies]
     if is_swept:
         ways = [one for way in ways for one in comparing.swept(way)]
@@ -79,6 +79,6 @@ def compared(
 
 
 def _without(workload: Workload, kept: tuple[Ran, ...], why: LeftOut) -> Workload:
-    count = len(workload.tasks) - len(kept)
-    left_out = {**workload.left_out, **({why: count} if count else {})}
+    missing = len(workload.tasks) - len(kept)
+    left_out = {**workload.left_out, **({why: missing} if missing else {})}
     return replace(workload, tasks=kept, left_out=left_out)
