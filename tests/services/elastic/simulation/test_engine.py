@@ -220,3 +220,54 @@ def test_the_frontier_has_what_none_beats() -> None:
     for one in best:
         assert not any(o.cost < one.cost and o.wait_mean_s <= one.wait_mean_s for o in found)
     assert [one.cost for one in best] == sorted(one.cost for one in best)
+
+
+def test_energy_is_that_of_the_time_on_and_not_of_what_is_paid_for() -> None:
+    found = replay((task(0, 60),), TERMS, ReplayRules.ALWAYS_ON, Demand(billing_s=3600))
+
+    assert found.energy_kwh == pytest.approx(2 * 60 / 3600 * 0.5)
+    assert found.cost == pytest.approx(2 * 2.0)
+
+
+def test_a_node_that_is_given_back_is_paid_for_in_whole_units_too() -> None:
+    tasks = (task(0, 1200, 2), task(30, 60))
+    found = replay(tasks, TERMS, ReplayRules.AZGE, Demand(billing_s=3600))
+
+    assert found.removed == 1
+    assert (found.paid_hours, found.node_hours) == (2.0, pytest.approx((1200 + 480) / 3600))
+
+
+def test_used_is_the_share_of_the_slots_that_tasks_had() -> None:
+    found = replay((task(0, 100, 2), task(0, 50, 1)), TERMS, ReplayRules.ALWAYS_ON)
+
+    assert found.used == pytest.approx((2 * 100 + 50) / (2 * 2 * 100))
+
+
+@pytest.mark.parametrize(("waited_s", "late"), [(0, 0), (60, 0), (61, 1), (119, 1)])
+def test_a_task_is_late_that_waited_for_longer_than_a_minute(waited_s: float, late: int) -> None:
+    found = replay((task(0, waited_s, 2), task(0, 9)), ONE_NODE, ReplayRules.ALWAYS_ON)
+
+    assert found.starts == (0, waited_s)
+    assert found.late == late
+
+
+def test_waits_that_free_slots_do_not_explain_are_not_counted() -> None:
+    held = replace(task(0, 50), is_explained=False)
+    found = replay((task(0, 100, 2), held), ONE_NODE, ReplayRules.ALWAYS_ON)
+
+    assert (found.tasks, found.counted, found.late, found.wait_mean_s) == (2, 1, 0, 0.0)
+    assert found.starts == (0, 100)
+
+
+def test_the_picture_shows_what_waits() -> None:
+    found = replay((task(0, 100, 2), task(10, 50)), ONE_NODE, ReplayRules.ALWAYS_ON)
+    told = [(one.at_s, one.nodes, one.waiting) for one in found.moments]
+
+    assert told == [(0, 1, 0), (10, 1, 1), (100, 1, 0), (150, 1, 0)]
+
+
+def test_of_settings_that_cost_the_same_the_shortest_wait_is_on_the_frontier() -> None:
+    one = replay((task(0, 100),), ONE_NODE, ReplayRules.ALWAYS_ON)
+    long, short = replace(one, wait_mean_s=9.0), replace(one, wait_mean_s=3.0)
+
+    assert frontier([long, short, replace(short, cost=one.cost + 1)]) == (short,)
