@@ -9,6 +9,7 @@ from datetime import datetime
 
 from gridbridge.decisions.site.paths import (
     account,
+    as_account,
     broken,
     closed,
     folder,
@@ -59,7 +60,8 @@ def findings(facts: BalancerFacts, policy: Policy) -> Iterator[Finding]:
     yield account(BALANCE_ACCOUNT, facts.uid, BALANCE_HOME)
     for path, mode in FOLDERS.items():
         owner = (BALANCE_ACCOUNT, facts.uid)
-        yield folder(path, mode, facts.paths.get(path), owner, facts.hidden)
+        found, is_within = facts.paths.get(path), path.startswith(f"{BALANCE_HOME}/")
+        yield folder(path, mode, found, owner, facts.hidden, is_within=is_within)
     if facts.cell:
         yield from _cell(facts.cell, facts.host)
         if policy.balance.fill_first:
@@ -204,7 +206,9 @@ def _key(facts: BalancerFacts, bootstrap: Bootstrap) -> Iterator[Finding]:
         yield unseen(item, right)
     elif found is None:
         made = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
-        yield broken(item, "missing", right, shell(f"{made} && chown {owner}: {name} {name}.pub"))
+        given = f"{made} && chown -h {owner}: {name} {name}.pub"
+        is_within = path.startswith(f"{BALANCE_HOME}/")  # a link there could lead anywhere
+        yield broken(item, "missing", right, shell(as_account(owner, made) if is_within else given))
     elif found.owner != facts.uid or found.mode & PRIVATE:
         yield broken(item, shown(found), right, closed(path, owner))
     else:

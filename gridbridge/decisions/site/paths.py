@@ -21,22 +21,41 @@ def account(name: str, uid: int, home: str) -> Finding:
 
 
 def folder(
-    path: str, mode: int, found: PathFacts | None, owner: tuple[str, int], hidden: Set[str]
+    path: str,
+    mode: int,
+    found: PathFacts | None,
+    owner: tuple[str, int],
+    hidden: Set[str],
+    *,
+    is_within: bool = False,
 ) -> Finding:
-    """Judge a folder that has to be an account's; `owner` is its name and uid."""
-    item, (name, uid) = f"folder {path}", owner
+    """Judge a folder that has to be an account's; `owner` is its name and uid.
+
+    What lies in another folder of that account's is made as that account: it could put a link there
+    whenever root looks away.
+    """
+    item, (name, uid), quoted = f"folder {path}", owner, shlex.quote(path)
     right = f"{name}'s, mode {mode:04o}"
-    mends = f"install -d -o {name} -g {name} -m {mode:04o} {shlex.quote(path)}"
+    mends = f"install -d -o {name} -g {name} -m {mode:04o} {quoted}"
+    if is_within:
+        mends = as_account(name, f"install -d -m {mode:04o} {quoted}")
     if path in hidden:
         return unseen(item, right)
     if found is None:
         return broken(item, "missing", right, shell(mends))
     if not found.is_folder:
-        aside = f"mv {shlex.quote(path)} {shlex.quote(path)}.wrong && {mends}"
+        moved = f"mv -T {quoted} {quoted}.wrong"
+        aside = f"{as_account(name, moved) if is_within else moved} && {mends}"
         return broken(item, "not a folder", right, shell(aside))
     if found.owner == uid and found.mode == mode:
         return Finding(item=item, state=State.OK, found=shown(found))
-    return broken(item, shown(found), right, shell(mends))
+    given = f"chown -h {name}: {quoted} && {mends}" if is_within else mends
+    return broken(item, shown(found), right, shell(given))
+
+
+def as_account(name: str, command: str) -> str:
+    """Return the line of root's by which an account does something itself."""
+    return f"runuser -u {name} -- {command}"
 
 
 def sudoers(path: str, line: str, found: PathFacts | None, text: str, hidden: Set[str]) -> Finding:
@@ -80,9 +99,12 @@ def written(path: str, line: str, mode: int) -> Edit:
 
 
 def closed(path: str, owner: str) -> Edit:
-    """Return the edit that has a file be an account's, and nobody else's to read."""
+    """Return the edit that has a file be an account's, and nobody else's to read.
+
+    That account may have put a link in its place, which would give away a file of root's.
+    """
     name = shlex.quote(path)
-    return shell(f"chown {owner}: {name} && chmod 0600 {name}")
+    return shell(f"chown -h {owner}: {name} && {as_account(owner, f'chmod 0600 {name}')}")
 
 
 def unseen(item: str, right: str = "") -> Finding:

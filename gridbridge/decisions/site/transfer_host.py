@@ -114,7 +114,8 @@ def untrusted(path: str, wrong: str, mend: str) -> Finding:
 
 def _folder(path: str, mode: int, facts: HostFacts, site: Site) -> Finding:
     owner = (site.service_account, facts.service_uid)
-    return folder(path, mode, facts.paths.get(path), owner, facts.hidden)
+    found, is_within = facts.paths.get(path), path.startswith(f"{HOME}/")
+    return folder(path, mode, found, owner, facts.hidden, is_within=is_within)
 
 
 def sudoers_line(site: Site) -> str:

@@ -116,6 +116,33 @@ def test_what_lacks_has_its_line(facts: BalancerFacts, item: str, line: str) -> 
     assert line in " ".join(wrong(facts)[item])
 
 
+PUBLISHED = f"{BALANCE_HOME}/published"
+BY_ROOT = ("chown -h ",)  # changes the link itself
+
+
+@pytest.mark.parametrize(
+    ("facts", "item"),
+    [
+        (without(KEY), f"file {KEY}"),
+        (replace(RIGHT, paths={**RIGHT.paths, KEY: path(0o777)}), f"file {KEY}"),
+        (without(PUBLISHED), f"folder {PUBLISHED}"),
+        (replace(RIGHT, paths={**RIGHT.paths, PUBLISHED: path(0o777)}), f"folder {PUBLISHED}"),
+        (
+            replace(RIGHT, paths={**RIGHT.paths, PUBLISHED: path(0o755, 0, is_folder=True)}),
+            f"folder {PUBLISHED}",
+        ),
+    ],
+)
+def test_root_follows_no_link_that_the_account_put_into_its_folder(
+    facts: BalancerFacts, item: str
+) -> None:
+    """It would give that account a file of root's, such as /etc/shadow."""
+    (line,) = wrong(facts)[item]
+    steps = str(line).split(" && ")
+
+    assert all(one.startswith((f"runuser -u {BALANCE_ACCOUNT} -- ", *BY_ROOT)) for one in steps)
+
+
 def test_a_cell_gets_its_manager_and_its_admin_host() -> None:
     assert RIGHT.cell
     facts = replace(RIGHT, cell=replace(RIGHT.cell, managers=("root",), admin_hosts=()))
