@@ -102,6 +102,15 @@ def replay(
             600 + 300,
             id="squeeze keeps its reserve",
         ),
+        pytest.param(
+            (task(0, 1200), task(300, 60)),
+            TERMS,
+            ReplayRules.SQUEEZE,
+            (0, 300),
+            # from 360 on the second node is idle, and the first one alone has a single slot free
+            1200 + 900,
+            id="squeeze keeps an idle node on for its target reserve",
+        ),
     ],
 )
 def test_small_replays_are_as_reckoned_by_hand(
@@ -220,6 +229,18 @@ def test_the_frontier_has_what_none_beats() -> None:
     for one in best:
         assert not any(o.cost < one.cost and o.wait_mean_s <= one.wait_mean_s for o in found)
     assert [one.cost for one in best] == sorted(one.cost for one in best)
+
+
+def test_what_is_done_within_the_target_and_a_boot_gets_no_node() -> None:
+    """At 180 what runs and waits takes 120 s more: that is within 60 s and a boot of 120."""
+    terms, tasks = replace(TERMS, slots=1), (task(0, 100), task(100, 100), task(160, 100))
+    found = [
+        replay(tasks, one, ReplayRules.DEMAND, Demand(target_wait_s=60, stuck_after_s=0))
+        for one in (terms, replace(terms, boot_s=30))
+    ]
+
+    assert [one.added for one in found] == [0, 1]
+    assert found[0].starts == (0, 100, 200)
 
 
 def test_energy_is_that_of_the_time_on_and_not_of_what_is_paid_for() -> None:

@@ -1,0 +1,74 @@
+"""The rule of CycleCloud's autoscaler: what waits gets nodes at once, what nothing needs goes."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from gridbridge.decisions.elastic.replay.azge import decide
+from gridbridge.model.elastic.cell import Waiting
+from gridbridge.model.elastic.plan import Plan, Situation
+from gridbridge.model.elastic.replayed import ReplayRules, Terms
+from gridbridge.model.elastic.sections import Demand
+from gridbridge.services.elastic.simulation.policies import way_of
+from tests.decisions.elastic.cells import instance, node, situation, waiting
+
+LONG = 5.0  # minutes after which an idle node goes
+
+
+def seen(
+    idle: dict[str, float], wait: Iterable[Waiting] = (), booting: Iterable[str] = ()
+) -> Situation:
+    """Return nodes of four slots that are idle for so many minutes, and some that boot."""
+    nodes = [node(name, idle=minutes) for name, minutes in idle.items()]
+    nodes += [node(name, state="booting") for name in booting]
+    return situation(*(instance(name) for name in idle), wait=wait, nodes=nodes)
+
+
+def decided(looked: Situation, *, least: int = 0, most: int = 9) -> Plan:
+    """Return what a round does."""
+    terms = Terms(min_nodes=least, max_nodes=most, slots=4)
+    return decide(looked, way_of(ReplayRules.AZGE, terms, Demand()), terms.slots)
+
+
+def test_of_idle_nodes_the_last_one_goes_first_and_the_minimum_stays() -> None:
+    assert decided(seen({"n1": LONG, "n2": LONG, "n3": 4}), least=2).remove == ("n2",)
+
+
+def test_a_node_that_waiting_tasks_need_stays() -> None:
+    idle = {"n1": LONG, "n2": LONG}
+
+    assert decided(seen(idle, [waiting(1, tasks=4)])).remove == ("n2",)
+    wide = decided(seen(idle, [waiting(1, slots=3, pe="mpi", tasks=3)]))
+    assert (wide.add, wide.remove) == (1, ())
+
+
+def test_none_goes_in_a_round_in_which_one_comes() -> None:
+    """Below the minimum one is added, however long another is idle."""
+    plan = decided(seen({"n1": LONG}), least=2)
+
+    assert (plan.add, plan.remove) == (1, ())
+
+
+@pytest.mark.parametrize(
+    ("wait", "booting", "add"),
+    [
+        ([waiting(1, tasks=9)], (), 3),
+        ([waiting(1, tasks=9)], ("n1",), 2),
+        ([waiting(1, slots=3, pe="mpi", tasks=2), waiting(1, tasks=2)], (), 2),
+        ([waiting(1, slots=3, pe="mpi", tasks=2), waiting(1, tasks=3)], (), 3),
+        ([waiting(1, slots=2, pe="mpi", tasks=3), waiting(1, tasks=2)], (), 2),
+        ([waiting(1, slots=6, pe="mpi", tasks=2)], (), 3),
+        ([waiting(1, slots=6, pe="mpi"), waiting(1, tasks=2)], (), 2),
+        ([waiting(1, slots=6, pe="mpi")], ("n1",), 1),
+        ([waiting(1, tasks=99)], (), 9),
+    ],
+    ids=[
+        *("whole nodes", "one on its way", "left over beside wide ones", "one more than that"),
+        *("left over on the last", "wider than a node", "its last node's rest", "partly there"),
+        "the maximum",
+    ],
+)
+def test_what_waits_is_packed_into_nodes(
+    wait: list[Waiting], booting: tuple[str, ...], add: int
+) -> None:
+    assert decided(seen({}, wait, booting)).add == add
