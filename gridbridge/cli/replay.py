@@ -16,28 +16,35 @@ LISTED = 20
 
 @click.command()
 @click.argument("number", metavar="[DECISION]", type=click.IntRange(min=1), required=False)
+@click.option(
+    "--balancer",
+    "is_balancers",
+    is_flag=True,
+    help="Take DECISION from the balancer's own, as `gridbridge balance history` has them.",
+)
 @CONFIG_FILE
 @JSON
-def replay(number: int | None, path: str, is_json: bool) -> None:
-    """Make a decision of the service again, from the rows that it looked at.
+def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> None:
+    """Make a decision of the service or the balancer again, from the rows that it looked at.
 
     Nothing is done. Printed are the decision's actions, in one sentence those that are alike.
     Where this version of gridbridge would decide otherwise, `-` stands before what was decided and
     `+` before what would be now. Without DECISION the last twenty are listed with their numbers.
     Decisions are kept as long as [site] keep_decisions_h in gridbridge.toml says. For root and the
-    service account.
+    service account; the balancer's for root and gridbridge-admin.
     Exit status: 0 the same, 1 another one or none of this number, 2 for anything else.
 
     \b
     Example:
       gridbridge replay
       gridbridge replay 12
+      gridbridge replay --balancer 12
     """
     if number is None:
-        listed(service.last(LISTED, path), is_json)
+        listed(service.last(LISTED, path, is_balancers=is_balancers), is_json)
         return
     try:
-        found = service.replay(number, path)
+        found = service.replay(number, path, is_balancers=is_balancers)
     except service.UnknownDecision as error:
         output.complain(f"gridbridge: {error}")
         raise SystemExit(DIFFERS) from error

@@ -7,13 +7,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
+from gridbridge.decisions.elastic.life import Patience
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.elastic.owned import World
+from gridbridge.model.places import BALANCE_ACCOUNT
+from gridbridge.services.encoding import encode
 from gridbridge.services.journal import Journal
+from gridbridge.services.tools import replay as service
 from gridbridge.services.transfer.journalled.plans import PlanJournal
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 from tests.decisions.transfer.test_plan import POLICY, a_situation, a_transfer, plan, second
 
+PATIENCE = Patience(boot_s=600, join_s=300, silent_s=120)
 WHY = "look up end gb.alpha.7.0.1: beta lists it no more"
 TOLD = "gb.alpha.7.0.1: looking up its end in the accounting there: beta lists it no more"
 
@@ -86,3 +92,24 @@ def test_no_state_file_is_made_by_looking(config: Path) -> None:
     with pytest.raises(GridbridgeError, match="no service has run here yet"):
         raise run(config).exception or AssertionError
     assert not (config.parent / "state.db").exists()
+
+
+def test_a_decision_of_the_balancers_comes_from_its_own_file(
+    config: Path, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both files have a decision 1."""
+    asked = list[str]()
+    monkeypatch.setattr(service, "become", lambda account, *_: asked.append(account))
+    monkeypatch.setattr(service, "BALANCE_STATE", f"{tmp_path}/balance.db")
+    none = run(config, "--balancer", "1")
+    own = Decisions(Database.open(f"sqlite:///{tmp_path}/balance.db"))
+    world = World(cluster="alpha", now=second(0), kept=(), machines={})
+    inputs = {"world": encode(world), "patience": encode(PATIENCE), "actions": []}
+    own.record(at=second(0), program="balance", sentence="add 1", inputs=inputs)
+    again = run(config, "--balancer", "1", "--json")
+    (listed,) = json.loads(run(config, "--balancer", "--json").stdout)
+
+    assert isinstance(none.exception, GridbridgeError)
+    assert (again.exit_code, json.loads(again.stdout)["program"]) == (0, "balance")
+    assert (listed["decision"], listed["sentence"]) == (1, "add 1")
+    assert set(asked) == {BALANCE_ACCOUNT}

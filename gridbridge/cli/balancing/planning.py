@@ -66,8 +66,8 @@ RULES = (
 def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
     """Say what a round of the balancer would do, and why, and do nothing.
 
-    Options come before [balance] in gridbridge.toml. With --from it is decided about what
-    `gridbridge balance snapshot` saved in FOLDER, or somebody by hand: qstat.xml (of
+    Options hold instead of what [balance] of gridbridge.toml says. With --from it is decided about
+    what `gridbridge balance snapshot` saved in FOLDER, or somebody by hand: qstat.xml (of
     `qstat -u '*' -xml -f -r`), qhost.xml (of `qhost -xml`), qconf.json and state.json. No cell is
     asked then, and no configuration is read unless --config names one. Without a maximum nothing is
     ever added or removed. The balancer's nodes are known to root and gridbridge-admin; others are

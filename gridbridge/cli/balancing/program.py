@@ -70,7 +70,7 @@ def balance(cluster: str, path: str, is_json: bool, **given: Any) -> None:
 
     One round, as cron runs it: it says in one sentence what is done, and why. Nothing is done but
     with --apply, or `apply = true` in [balance] of gridbridge.toml. Root becomes gridbridge-admin,
-    if there is that account. Options come before [balance]. CLUSTER has to be the site's own.
+    if there is that account. Options hold instead of [balance]. CLUSTER has to be the site's own.
     Exit status: 0 also when nothing was to be done; 2 usage, or a wrong set-up; 3 another one
     runs; 75 the cell gave no whole answer.
 

@@ -101,7 +101,7 @@ def squeeze(
 
     Without --model it is the site's own cluster, or what `gridbridge balance snapshot` saved in
     FOLDER, by [balance], [demand] and [squeeze] of gridbridge.toml: the policy decides whether,
-    squeeze which and how far. Both factors come before minimal_reserve and target_reserve; a
+    squeeze which and how far. Both factors hold instead of minimal_reserve and target_reserve; a
     minimum above the target is refused.
 
     With --model it answers as Ganeti's hsqueeze does about FILE, a cluster as htools(1) saves it

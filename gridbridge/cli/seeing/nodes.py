@@ -57,7 +57,8 @@ def status(is_json: bool) -> None:
 def explain(what: str, folder: str, path: str, is_json: bool) -> None:
     """Say why a job makes the cluster grow or not, or why a host stays.
 
-    It is asked as `gridbridge balance plan` does. Of nodes root and gridbridge-admin are told more.
+    The cell is asked, or FOLDER is read, as by `gridbridge balance plan`. Of nodes root and
+    gridbridge-admin are told more.
     Exit status: 0; 1 no such job waits, or nobody knows the host; 2 usage; 75 the cell gave no
     whole answer.
 
@@ -127,13 +128,14 @@ def keep(host: str, is_freed: bool, is_json: bool) -> None:
     default=20,
     show_default=True,
     type=click.IntRange(1, 10000),
-    help="Show so many.",
+    help="Show so many rounds.",
 )
 @JSON
 def history(count: int, is_json: bool) -> None:
-    """Show what the balancer did of late, and why.
+    """Show the last rounds that did something: number, time, and what was done and why.
 
-    `gridbridge replay` makes such a decision again, by its number. For root and gridbridge-admin.
+    `gridbridge replay --balancer NUMBER` makes such a decision again. For root and
+    gridbridge-admin. Exit status: 0; 2 for others, or before the first round that acted.
 
     \b
     Example:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from gridbridge.config import policy_file
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.decision import Decision
-from gridbridge.model.places import CONFIG
+from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE, CONFIG
 from gridbridge.services.capabilities import JOURNALLED
 from gridbridge.services.journal import NotKept
 from gridbridge.shell.account import become
@@ -42,13 +42,13 @@ class Replay:
         return PROGRAMS[self.decision.program].said(list(actions))
 
 
-def replay(number: int, path: str = CONFIG) -> Replay:
-    """Decide again; nothing is done.
+def replay(number: int, path: str = CONFIG, *, is_balancers: bool = False) -> Replay:
+    """Decide again; nothing is done. The balancer's decisions have numbers of their own.
 
     Raises UnknownDecision, StateError where the state file can't be read or keeps a decision that
     this version can't read, and ConfigError.
     """
-    with closing(_open(path)) as database:
+    with closing(_balancers() if is_balancers else _open(path)) as database:
         decision = Decisions(database).find(number)
     if decision is None:
         raise UnknownDecision(f"decision {number}: none of this number is kept")
@@ -63,9 +63,9 @@ def replay(number: int, path: str = CONFIG) -> Replay:
     return Replay(decision=decision, kept=kept, now=tuple(now))
 
 
-def last(count: int, path: str = CONFIG) -> tuple[Decision, ...]:
+def last(count: int, path: str = CONFIG, *, is_balancers: bool = False) -> tuple[Decision, ...]:
     """Return the newest decisions, oldest first; raises as `replay`."""
-    with closing(_open(path)) as database:
+    with closing(_balancers() if is_balancers else _open(path)) as database:
         return Decisions(database).last(count)
 
 
@@ -78,3 +78,11 @@ def _open(path: str) -> Database:
     if url.startswith(SQLITE) and not os.path.exists(url.removeprefix(SQLITE)):
         raise StateError(f"{url.removeprefix(SQLITE)}: there is none; no service has run here yet")
     return Database.open(url)
+
+
+def _balancers() -> Database:
+    """Open the balancer's state file as its account."""
+    become(BALANCE_ACCOUNT, BALANCE_SET_UP)
+    if not os.path.exists(BALANCE_STATE):
+        raise StateError(f"{BALANCE_STATE}: no round of gridbridge-balance has acted yet")
+    return Database.open(f"{SQLITE}{BALANCE_STATE}", is_unchanged=True)
