@@ -34,11 +34,14 @@ def shown(
 def test_counters_go_on_from_the_round_before() -> None:
     first = shown(None, Done(added={"usual": 2}, failed={"cheap": 1}))
     second = shown(first, Done(added={"usual": 1}, removed={"usual": 1}))
+    blind_one = blind(second, "alpha", LATER, "no answer")
+    last = shown(blind_one, Done(removed={"usual": 1}, failed={"cheap": 1}))
 
-    assert (first.rounds, second.rounds) == (1, 2)
-    assert second.pools == (
-        ShownPool(pool="cheap", failed=1),
-        ShownPool(pool="usual", added=3, removed=1),
+    assert [one.rounds for one in (first, second, blind_one, last)] == [1, 2, 3, 4]
+    assert [one.blind_rounds for one in (second, blind_one, last)] == [0, 1, 1]
+    assert last.pools == (
+        ShownPool(pool="cheap", failed=2),
+        ShownPool(pool="usual", added=3, removed=2),
     )
 
 

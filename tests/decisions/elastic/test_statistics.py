@@ -91,6 +91,8 @@ def test_the_load_is_the_mean_of_the_hosts_that_tell_theirs() -> None:
     seen = loaded(situation(hosts=("n1", "n2", "n3")), 1200.0, 0.5, None)
 
     assert statistics(seen, Ends(), "all.q").load == 600.25
+    idle = loaded(situation(hosts=("n1", "n2")), 0.0, 0.5)
+    assert statistics(idle, Ends(), "all.q").load == 0.25
 
 
 def test_without_hosts_and_ends_all_numbers_are_0() -> None:

@@ -237,6 +237,26 @@ def test_a_file_that_cannot_be_written_ends_no_round(
     assert f"{cell.stats}: Is a directory" in caplog.text
 
 
+def test_everybody_may_read_the_rows_and_only_their_owner_adds_any(cell: Round) -> None:
+    before = os.umask(0)
+    try:
+        cell.note()
+    finally:
+        os.umask(before)
+
+    assert cell.stats.stat().st_mode & 0o777 == 0o644
+
+
+def test_rows_with_other_columns_stay_and_are_left_out(cell: Round) -> None:
+    older = "2026-03-01,3,1\n2026-03-01 11:59:30,3,1,2,8,60,5,0.5,extra\n"
+    cell.stats.write_text(older)
+    cell.note()
+
+    found, left_out = rows.read(str(cell.stats))
+    assert ([one.at for one in found], left_out) == ([NOW], (1, 2))
+    assert cell.stats.read_text().startswith(older)
+
+
 def test_half_a_row_spoils_no_other(cell: Round) -> None:
     cell.stats.write_text("2026-03-01T11:59:30+00:00,3,1")
     cell.note()
