@@ -181,9 +181,8 @@ class Daemon:
             yield reported
         except NotSeen as error:
             if self._wanted.is_acting:
-                published.blind_round(
-                    self._wanted.policy.site.cluster, self._clock.now(), str(error)
-                )
+                cluster, now = self._wanted.policy.site.cluster, self._clock.now()
+                published.blind_round(cluster, now, str(error), BALANCE_PUBLISHED)
             raise
         reported.report()
 

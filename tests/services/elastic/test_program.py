@@ -6,6 +6,7 @@ import json
 import logging
 import socket
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -274,6 +275,39 @@ def test_what_is_published_counts_nodes_and_not_requests(
     assert 7 == plan.plan.add
     assert (ShownPool(pool="usual", added=1),) == found.pools
     assert 0.5 == found.cost_hour
+
+
+def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
+    wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "BALANCE_ENDS", str(tmp_path / "ends.json"))
+    note = Mock(wraps=program.seeing.note)
+    monkeypatch.setattr(program.seeing, "note", note)
+    stats, there = tmp_path / "own.csv", list[bool]()
+
+    told = replace(wanted, lookback=timedelta(minutes=7), stats=str(stats))
+    told = replace(told, after=lambda: there.append(stats.exists()))
+    round_ = Reported(told, Clock(), Memory(Database.open(f"sqlite:///{tmp_path}/state.db")))
+    once(round_, str)
+    round_.report()
+
+    assert timedelta(minutes=7) == note.call_args.args[-1].lookback
+    assert (1, [True]) == (len(stats.read_text().splitlines()), there)
+
+
+def test_a_round_that_saw_nothing_is_published_where_rounds_act(
+    wanted: Wanted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "BALANCE_PUBLISHED", str(tmp_path / "published"))
+    monkeypatch.setattr(program, "BALANCE_STATE", str(tmp_path / "state.db"))
+    for is_acting in (True, False):
+        daemon = Daemon(replace(wanted, is_acting=is_acting), Clock())
+        with pytest.raises(NotSeen), daemon.open_cycle():
+            raise NotSeen("no answer")
+
+    found = balance_shown.read(str(tmp_path / "published"))
+    assert found
+    assert (1, 1) == (found.blind_rounds, found.rounds)
 
 
 def test_a_failed_node_has_its_price_for_as_long_as_its_machine_is_there(

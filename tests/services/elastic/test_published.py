@@ -10,6 +10,7 @@ from gridbridge.decisions.elastic.statistics import statistics
 from gridbridge.model.elastic.plan import Plan, Verdict
 from gridbridge.model.elastic.seeing import Ends
 from gridbridge.services.elastic.published import after_round, blind_round
+from gridbridge.services.tools.measured.elastic import families
 from gridbridge.state.elastic import balance_shown
 from tests.decisions.elastic.cells import NOON, instance, situation
 from tests.measured import FIGURES
@@ -35,6 +36,17 @@ def test_rounds_are_published_one_after_the_other_for_everybody(tmp_path: Path) 
     assert (found.rounds, found.blind_rounds, found.pools[0].added) == (3, 1, 3)
     assert (folder / "balance.json").stat().st_mode & 0o777 == 0o644
     assert folder.stat().st_mode & 0o005 == 0o005
+
+
+def test_blind_rounds_are_among_all_rounds_in_numbers(tmp_path: Path) -> None:
+    publish(tmp_path, Done())
+    blind_round("alpha", NOON, "no answer", folder=str(tmp_path))
+    shown = balance_shown.read(str(tmp_path))
+    assert shown is not None
+    told = {one.name: [each.value for each in one.samples] for one in families(shown)}
+
+    assert told["gridbridge_balance_rounds_total"] == [2]
+    assert told["gridbridge_balance_blind_rounds_total"] == [1]
 
 
 def test_counters_begin_anew_after_a_file_that_nobody_can_read(tmp_path: Path) -> None:
