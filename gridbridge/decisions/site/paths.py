@@ -29,7 +29,7 @@ def folder(
     *,
     is_within: bool = False,
 ) -> Finding:
-    """Judge a folder that has to be an account's; `owner` is its name and uid.
+    """Judge a folder that has to be an account's; `owner` is its name and uid, 0 while it lacks.
 
     What lies in another folder of that account's is made as that account: it could put a link there
     whenever root looks away.
@@ -47,7 +47,7 @@ def folder(
         moved = f"mv -T {quoted} {quoted}.wrong"
         aside = f"{as_account(name, moved) if is_within else moved} && {mends}"
         return broken(item, "not a folder", right, shell(aside))
-    if found.owner == uid and found.mode == mode:
+    if uid and found.owner == uid and found.mode == mode:
         return Finding(item=item, state=State.OK, found=shown(found))
     given = f"chown -h {name}: {quoted} && {mends}" if is_within else mends
     return broken(item, shown(found), right, shell(given))

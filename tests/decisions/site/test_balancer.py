@@ -96,6 +96,13 @@ def test_a_bare_host_gets_all_of_it_and_what_starts_it_last() -> None:
     assert {State.BROKEN} == {one.state for one in balancer.findings(bare, POLICY)}
 
 
+def test_a_folder_of_roots_is_not_taken_for_the_accounts_before_there_is_one() -> None:
+    published = f"{BALANCE_HOME}/published"
+    paths = {**RIGHT.paths, published: path(0o755, owner=0, is_folder=True)}
+
+    assert f"folder {published}" in wrong(replace(RIGHT, uid=0, paths=paths))
+
+
 @pytest.mark.parametrize(
     ("facts", "item", "line"),
     [

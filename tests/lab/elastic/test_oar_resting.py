@@ -208,20 +208,20 @@ def test_oar_itself_calls_the_hooks_for_sleep_and_for_waking(squeezed: Grid) -> 
     try:
         for node in NODES:
             squeezed.sh(HOST, f"oarnodesetting -h {node} -p available_upto=2147483646")
-        oarsub(squeezed, "-l", "/resource_id=1,walltime=0:5:0", "true")  # has the scheduler run
+        first = oarsub(squeezed, "-l", "/resource_id=1,walltime=0:5:0", "true")
         asleep = squeezed.until(lambda: noted(squeezed, "sleep"), "OAR to have nodes sleep", 60)
+        squeezed.on(HOST, "oardel", first)  # else the next job may wait for it
         squeezed.sh(HOST, f"rm -f {NOTED}/*; oarnodesetting -h gamma-n2 -s Absent -n -d on")
         squeezed.sh(HOST, "oarnodesetting -h gamma-n2 -d off")
         oarsub(squeezed, "-l", "/network_address=2,walltime=0:5:0", "true")
-        awake = squeezed.until(lambda: noted(squeezed, "wake"), "OAR to have nodes woken", 60)
+        squeezed.until(lambda: "gamma-n2" in noted(squeezed, "wake"), "OAR to wake gamma-n2", 60)
         done = squeezed.sh(HOST, f"{GRIDBRIDGE} balance power --apply")
         wanted = squeezed.sh(HOST, f"cat {RACK}/gamma-n2.wanted")
     finally:
         squeezed.sh(HOST, f"mv {OAR_CONF}.test {OAR_CONF}; rm -rf {NOTED}")
 
     assert asleep <= set(NODES)
-    assert "gamma-n2" in awake
-    assert "gamma-n2" in done
+    assert "gamma-n2: wake" in done
     assert wanted == "on\n"
 
 
