@@ -54,6 +54,10 @@ SPREADS = {
 FILLED = {
     f"filled, {slots} spare": Demand(spare_slots=slots, idle_timeout_s=0.0, shrink_pause_s=0.0)
     for slots in (0, 8, 16, 20, 24)
+} | {
+    "filled, patient": Demand(
+        idle_timeout_s=0.0, shrink_pause_s=0.0, wait_s=450.0, grow_pause_s=300.0
+    )
 }
 
 
