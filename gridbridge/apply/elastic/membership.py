@@ -51,13 +51,14 @@ class GridEngineMembership:
         Nothing is done to a machine with another host's address (AddressTaken).
         Raises InNoQueue for a host that reports and has no queue: no task would ever come there.
         """
-        is_up = self._is_up(node.name)
+        admitted = hosts.admitted(self.cell)
+        is_up = node.name in admitted and hosts.is_up(self.cell, node.name)
         if not is_up:
-            self._require_its_own(node)
+            self._require_its_own(node, admitted)
         self._name(node)
         if not is_up:
             self.root("export", node.name)
-            self.preparing.prepare(node, hosts.admitted(self.cell))
+            self.preparing.prepare(node, admitted)
         self._admit(node)
         if not is_up:
             self.close(node.name)
@@ -187,21 +188,18 @@ class GridEngineMembership:
             why = f"{node.name} leads to {found or 'no address'}, and not to {node.address}"
             raise CommandFailed((AS_ROOT,), 1, stderr=why.encode())
 
-    def _require_its_own(self, node: Joining) -> None:
+    def _require_its_own(self, node: Joining, admitted: tuple[str, ...]) -> None:
         """Raise AddressTaken where its address is one of another host: that would be prepared.
 
         A silent host of the cell is none: its machine may be gone, and its address another's.
         """
-        others = [one for one in hosts.admitted(self.cell) if not is_same_host(one, node.name)]
+        others = [one for one in admitted if not is_same_host(one, node.name)]
         taken = [one for one in others if address_of(one) == node.address]
         taken = [one for one in taken if hosts.is_up(self.cell, one)]
         fixed = (socket.gethostname(), *self.preparing.servers())
         taken += [one for one in fixed if address_of(one) == node.address]
         if taken:
             raise AddressTaken(node.name, node.address, taken[0])
-
-    def _is_up(self, host: str) -> bool:
-        return host in hosts.admitted(self.cell) and hosts.is_up(self.cell, host)
 
     def _admit(self, node: Joining) -> None:
         """Have the cell know it, its resources before its queues."""

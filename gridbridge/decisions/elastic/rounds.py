@@ -37,6 +37,7 @@ class Asked:
 
 
 NOTHING_ASKED = Asked()
+GOING = (NodeState.REMOVING, NodeState.GONE)  # nobody can stop that by now
 NOT_GIVEN = (Cause.NO_CAPACITY, Cause.NOT_GRANTED)  # its pool is left out for a while
 
 
@@ -196,7 +197,7 @@ def kept_back(dues: Iterable[Due], kept: Set[str]) -> tuple[Due, ...]:
 
 def too_late(asked: Asked, after: Iterable[Owned]) -> tuple[str, ...]:
     """Return the nodes that were to be kept, and are on their way out or gone."""
-    staying = {one.name for one in after if one.state not in (NodeState.REMOVING, NodeState.GONE)}
+    staying = {one.name for one in after if one.state not in GOING}
     return tuple(sorted(asked.kept - staying))
 
 

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
+from gridbridge.decisions.elastic import rounds
 from gridbridge.errors import StateError
 from gridbridge.model.decision import Decision
 from gridbridge.model.elastic.explained import Overview
-from gridbridge.model.elastic.nodes import NodeState, is_same_host
+from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.elastic.owned import Owned, WishFor
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE
 from gridbridge.services.elastic.journalled import PROGRAM
@@ -20,7 +21,6 @@ from gridbridge.shell.account import become
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 
-ON_ITS_WAY_OUT = (NodeState.REMOVING, NodeState.GONE)
 MOST_LOOKED_AT = 10_000  # decisions: other programs have no state file in common with this one
 
 
@@ -48,7 +48,7 @@ def ask(host: str, wish: WishFor, path: str = BALANCE_STATE) -> Owned:
         found = next((one for one in memory.nodes.all() if is_same_host(one.name, host)), None)
         if found is None:
             raise StateError(f"{host}: no node of the balancer's; gridbridge balance status")
-        if found.state in ON_ITS_WAY_OUT:
+        if found.state in rounds.GOING:
             raise StateError(f"{found.name}: it is being removed, which nobody can stop by now")
         memory.ask(found.name, wish)
         return found
