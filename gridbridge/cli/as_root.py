@@ -131,7 +131,7 @@ def _is_nodes(host: str, path: str) -> bool:
         policy = policy_file.load(path)
     except ConfigError:
         return False
-    prefix = policy.balance.node_prefix or f"{policy.site.cluster}-n"
+    prefix = policy.balance.prefix_at(policy.site.cluster)
     return host.startswith(prefix) and host.removeprefix(prefix).isdigit()
 
 

@@ -208,14 +208,9 @@ def _drained(node: Owned, world: World, cause: Cause) -> Due:
 
 
 def _new(world: World, plan: Plan, rules: Balance) -> Iterable[Owned]:
-    names = next_names(world, prefix_of(rules, world.cluster), plan.add)
+    names = next_names(world, rules.prefix_at(world.cluster), plan.add)
     for name in names:
         yield Owned(name=name, pool=plan.pool, state=NodeState.REQUESTED, since=world.now)
-
-
-def prefix_of(rules: Balance, cluster: str) -> str:
-    """Return how the names of nodes begin."""
-    return rules.node_prefix or f"{cluster}-n"
 
 
 def next_names(world: World, prefix: str, count: int) -> tuple[str, ...]:

@@ -141,6 +141,10 @@ class Balance:
         False, "a new node gets jobs only when the nodes before it are full, so that nodes empty"
     )
 
+    def prefix_at(self, cluster: str) -> str:
+        """Return what the names of new nodes of a cluster begin with."""
+        return self.node_prefix or f"{cluster}-n"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:

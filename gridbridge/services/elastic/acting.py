@@ -109,7 +109,7 @@ class Balancer:
         telling.homeless(untended.homeless(world), self._site.ending)
         clearing = self._acts.membership.clearing
         telling.hanging(untended.hanging(world, self.patience.silent_s), clearing)
-        prefix = rounds.prefix_of(self._site.rules, world.cluster)
+        prefix = self._site.rules.prefix_at(world.cluster)
         forgetting = self._acts.membership.forgetting
         telling.machineless(untended.machineless(world, prefix), forgetting)
         telling.off_under_tasks(untended.off_under_tasks(world), clearing)
