@@ -44,7 +44,7 @@ def read(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, ShownTa
 
 def add_ends(campaign: int, ends: Iterable[Ended], folder: str = PUBLISHED) -> None:
     """Note how many tasks were found ended at one moment; fewer than none were taken back."""
-    lines = (f"{one.at.timestamp():.0f} {one.cluster} {one.tasks} {one.failed}\n" for one in ends)
+    lines = map(_end_line, ends)
     path = f"{_made(campaign, folder)}/{ENDS}"
     try:
         with open(path, "a", encoding="ascii") as file:
@@ -185,9 +185,21 @@ def _move(text: str) -> Moved:
     return Moved(attempt=int(attempt), cluster=cluster, to=to)
 
 
+def _end_line(end: Ended) -> str:
+    numbers = f"{end.tasks} {end.failed} {end.timed} {end.wallclock_s}"
+    return f"{end.at.timestamp():.0f} {end.cluster} {numbers}\n"
+
+
 def _ends(lines: Iterable[str]) -> Iterator[Ended]:
     for line in lines:
         with suppress(ValueError):  # power may have gone while a line was written
-            at, cluster, tasks, failed = line.split(" ")
-            moment = datetime.fromtimestamp(int(at), UTC)
-            yield Ended(at=moment, cluster=cluster, tasks=int(tasks), failed=int(failed))
+            at, cluster, *numbers = line.split(" ")
+            tasks, failed, timed, wallclock_s = map(int, numbers)
+            yield Ended(
+                at=datetime.fromtimestamp(int(at), UTC),
+                cluster=cluster,
+                tasks=tasks,
+                failed=failed,
+                timed=timed,
+                wallclock_s=wallclock_s,
+            )

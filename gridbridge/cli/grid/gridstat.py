@@ -133,6 +133,7 @@ def _show(asked: Mapping[str, Any], look: Look, chosen: int | None, view: View) 
         (asked["is_failed"], lambda: showing.failed(found[0], view)),
         (asked["is_full"], lambda: showing.full(found[0], offset or 0, view)),
         (asked["is_events"], lambda: showing.events(found[0], view)),
+        (chosen is not None and range_ is None, lambda: showing.whole(found[0], view)),
         (True, lambda: showing.listed(found, view, is_summary=range_ is not None)),
     )
     next(act for is_wanted, act in acts if is_wanted)()

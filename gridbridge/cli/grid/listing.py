@@ -22,6 +22,8 @@ LETTERS = {
     CampaignState.PAUSED: "P",
 }
 SUMMARY_HEAD = ("Id", "User", "Status", "Type", "Waiting", "Running", "Finished", "ToFix Err")
+CLUSTER_HEAD = ("Cluster", "Waiting", "Running", "Ended", "Failed", "Tasks/h", "Mean s")
+NEVER_SENT = "(never sent)"  # where tasks ended that were cancelled before they were sent
 TASK_HEAD = "Task       State           Cluster      Attempt Exit Seconds  Parameters"
 TASK_ROW = "{:<10} {:<15} {:<12} {:>7} {:>4} {:>7}  {}"
 COPY_ROW = "{:<10} {:<15} {:<12} {:>7}"
@@ -61,13 +63,30 @@ def errors(known: ShownErrors) -> str:
 
 def summary(one: ShownCampaign) -> tuple[str, ...]:
     """Return a campaign's row of the summary."""
-    numbers = (one.waiting, running(one), one.ended, one.failed)
+    numbers = (one.tasks_waiting, one.tasks_running, one.ended, one.tasks_to_fix)
     return (str(one.number), one.owner, one.state, one.type, *map(str, numbers))
 
 
-def running(one: ShownCampaign) -> int:
-    """Return how many tasks were sent and have not ended."""
-    return max(0, one.tasks - one.ended - one.waiting) if one.state.is_alive else 0
+def by_cluster(one: ShownCampaign) -> list[tuple[str, ...]]:
+    """Return a row for each cluster of a campaign, and one for the whole."""
+    there = (one.tasks_waiting, one.tasks_running)
+    of_all = (*there, one.ended, one.failed, one.ended_per_h, one.mean_s)
+    rows = [
+        (
+            at.cluster or NEVER_SENT,
+            *(at.waiting, at.running, at.ended or 0, at.failed or 0),
+            *(at.ended_per_h, at.mean_s),
+        )
+        for at in one.at
+    ]
+    return [tuple(map(_figure, row)) for row in (*rows, ("all", *of_all))]
+
+
+def _figure(value: str | float | None) -> str:
+    """Write a rate or a duration with one decimal; what is not known as a dash."""
+    if value is None:
+        return "-"
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
 def in_range(text: str) -> Callable[[int], bool]:

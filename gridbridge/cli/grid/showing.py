@@ -53,11 +53,20 @@ def listed(found: Sequence[ShownCampaign], view: View, *, is_summary: bool) -> N
             output.line(line)
 
 
+def whole(one: ShownCampaign, view: View) -> None:
+    """Show one campaign; below its line how far it is by cluster, but for scripts (-H, CSV)."""
+    one = campaign_tasks.with_ends(one, view.folder)
+    listed([one], view, is_summary=False)
+    if not (view.is_json or view.is_csv or view.is_headless):
+        head = listing.CLUSTER_HEAD
+        output.table(head, listing.by_cluster(one), numbers=head[1:])
+
+
 def _plain(one: ShownCampaign) -> dict[str, object]:
     """Return a campaign as JSON shows it, with the summary's number of tasks that run."""
     known = plain(one)
     assert isinstance(known, dict)
-    return known | {"running": listing.running(one)}
+    return known | {"running": one.tasks_running}
 
 
 def full(one: ShownCampaign, first: int, view: View) -> None:
@@ -65,11 +74,14 @@ def full(one: ShownCampaign, first: int, view: View) -> None:
     parameters = campaign_tasks.parameters(one.number)
     tasks = campaign_tasks.tasks(one, first, view.folder)
     if view.is_json:
-        output.as_json(_plain(one) | {"jobs": [listing.plain(task, parameters) for task in tasks]})
+        counted = campaign_tasks.with_ends(one, view.folder)
+        output.as_json(
+            _plain(counted) | {"jobs": [listing.plain(task, parameters) for task in tasks]}
+        )
     elif view.is_csv:
         listing.tasks_as_csv(tasks, parameters, view.is_headless)
     else:
-        listed([one], view, is_summary=False)
+        whole(one, view)
         output.line(listing.forecast(one))
         if one.state.is_alive and (known := campaigns.errors(view.folder)):
             output.line(listing.errors(known))

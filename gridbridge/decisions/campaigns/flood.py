@@ -26,6 +26,7 @@ SAID = {
     WipedFor.MOVED: "are to start elsewhere",
     WipedFor.UNNEEDED: "are prologues that no task needs any more",
     WipedFor.LEFT: "are deleted, and listed again",
+    WipedFor.NEVER_BEGAN: "are deleted, and listed again",
 }
 
 

@@ -1,6 +1,7 @@
 """What everybody may see of a task, and when tasks of a campaign ended."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import Outcome
@@ -76,3 +77,50 @@ class Ended:
     cluster: str
     tasks: int
     failed: int  # of those
+    timed: int = 0  # of those: whose run times are known
+    wallclock_s: int = 0  # of these, added up
+
+    def taken_back(self) -> "Ended":
+        """Return what cancels this count: the tasks are to run again."""
+        return Ended(
+            at=self.at,
+            cluster=self.cluster,
+            **{name: -getattr(self, name) for name in COUNTS},
+        )
+
+    @property
+    def mean_s(self) -> float | None:
+        """How long one of these tasks ran; None where no run time is known."""
+        return self.wallclock_s / self.timed if self.timed > 0 else None
+
+
+COUNTS = tuple(each.name for each in fields(Ended) if each.name not in ("at", "cluster"))
+
+
+def end_of(task: ShownTask, at: datetime) -> Ended:
+    """Count one task that ended for good."""
+    return Ended(
+        at=at,
+        cluster=task.cluster,
+        tasks=1,
+        failed=int(task.has_failed),
+        timed=int(task.wallclock_s is not None),
+        wallclock_s=task.wallclock_s or 0,
+    )
+
+
+def added_up(ends: Iterable[Ended], at: datetime) -> tuple[Ended, ...]:
+    """Add counts up by cluster, in the order of names; clusters that come to nothing are left out.
+
+    `at` is the moment of the sums.
+    """
+    sums: dict[str, dict[str, int]] = {}
+    for end in ends:
+        of_cluster = sums.setdefault(end.cluster, dict.fromkeys(COUNTS, 0))
+        for name in COUNTS:
+            of_cluster[name] += getattr(end, name)
+    return tuple(
+        Ended(at=at, cluster=cluster, **counts)
+        for cluster, counts in sorted(sums.items())
+        if any(counts.values())
+    )

@@ -20,10 +20,15 @@ class WipedFor(StrEnum):
     MOVED = "moved"  # it waits there, and could start elsewhere (gridbridge rebalance)
     UNNEEDED = "unneeded"  # it is a prologue that waits, and no task is left
     LEFT = "left"  # one of both, and it is deleted: it was held before it began
+    NEVER_BEGAN = "never-began"  # one of the first two, and the same
 
 
-IF_WAITING = (WipedFor.MOVED, WipedFor.UNNEEDED)  # what runs by then runs on
-OF_MOVES = (*IF_WAITING, WipedFor.LEFT)
+OF_WAITING = (WipedFor.OVERFLOW, WipedFor.WAITED, WipedFor.NEVER_BEGAN)
+OF_MOVES = (WipedFor.MOVED, WipedFor.UNNEEDED, WipedFor.LEFT)
+HELD = (WipedFor.LEFT, WipedFor.NEVER_BEGAN)  # before they were deleted
+IF_WAITING = tuple(  # what runs by then runs on
+    each for each in (*OF_WAITING, *OF_MOVES) if each not in HELD
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,20 +68,30 @@ class Forecasts:
             self._kept.pop(number, None)
 
     def add_to(self, shown: ShownCampaign) -> ShownCampaign:
-        """Return what is shown of a campaign, with its forecast while it runs."""
+        """Return what is shown of a campaign: where its tasks are, and its forecast as it runs."""
         made = self._made.get(shown.number)
         kept = self._kept.get(shown.number)
         if shown.state is not CampaignState.IN_TREATMENT or made is None:
             self._made.pop(shown.number, None)
-            return replace(shown, forecast_error=error_of(kept) if kept else None)
-        told = made.forecast
+            told = error_of(kept) if kept else None
+            return replace(shown, forecast_error=told, at=self._at_each(shown, ()))
+        forecast = made.forecast
         return replace(
             shown,
-            ended_per_h=None if told.throughput is None else told.throughput * HOUR_S,
-            p50_at=_after(made.at, told.p50_s),
-            p90_at=_after(made.at, told.p90_s),
-            at=tuple(self._at(shown.number, name, made.services) for name in shown.clusters),
+            ended_per_h=None if forecast.throughput is None else forecast.throughput * HOUR_S,
+            p50_at=_after(made.at, forecast.p50_s),
+            p90_at=_after(made.at, forecast.p90_s),
+            at=self._at_each(shown, made.services),
         )
+
+    def _at_each(
+        self, shown: ShownCampaign, services: tuple[Service, ...]
+    ) -> tuple[ShownAtCluster, ...]:
+        """Return a campaign at its clusters; of one that has ended nothing is left there."""
+        if not (shown.state.is_alive or shown.number in self._there):
+            return ()
+        by_name = {one.cluster: one for one in services}
+        return tuple(self._at(shown.number, name, by_name.get(name)) for name in shown.clusters)
 
     def errors(self) -> ShownErrors | None:
         """Return how good the forecasts were, of all campaigns that have ended."""
@@ -125,12 +135,11 @@ class Forecasts:
         self._predictions.keep_forecast(kept)
         self._kept[campaign.number] = kept
 
-    def _at(self, number: int, cluster: str, services: tuple[Service, ...]) -> ShownAtCluster:
-        (service,) = (one for one in services if one.cluster == cluster)
+    def _at(self, number: int, cluster: str, service: Service | None) -> ShownAtCluster:
         found = [one for one in self._there.get(number, ()) if one.cluster == cluster]
         waiting = sum(one.waiting for one in found)
-        took = service.durations_s
-        rate = service.ended / service.watched_s if service.watched_s else 0.0
+        took = service.durations_s if service else ()
+        rate = service.ended / service.watched_s if service and service.watched_s else 0.0
         return ShownAtCluster(
             cluster=cluster,
             waiting=waiting,

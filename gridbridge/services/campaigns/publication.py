@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
+from datetime import datetime
 
 from gridbridge.decisions.campaigns import why
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome
@@ -12,7 +13,7 @@ from gridbridge.model.campaigns.plan import Plan, Seen
 from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.steps import is_step
-from gridbridge.model.campaigns.task import Ended, ShownTask
+from gridbridge.model.campaigns.task import Ended, ShownTask, added_up, end_of
 from gridbridge.model.places import PUBLISHED
 from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.shell.clock import Clock
@@ -120,50 +121,45 @@ class Publication:
         """
         for campaign in self._killed:
             self._show_whole(campaign)
+        others = [one for one in attempts if one.campaign not in self._killed]
         self._killed.clear()
         self._begun.clear()
-        self._show_touched(attempts, are_asked=are_asked)
+        self._show_touched(others, are_asked=are_asked)
         tasks_shown.touched(self._folder)
 
     def _show_touched(self, attempts: Iterable[Attempt], *, are_asked: bool) -> None:
+        now = self._clock.now()
         touched: dict[tuple[int, int], set[int]] = defaultdict(set)
         for one in attempts:
             if is_step(one.task):
                 continue
             of_part = touched[one.campaign, one.task // A_FILE]
             of_part.update(() if one.outcome is Outcome.COPY else (one.task,))
-        counts: dict[int, Counter[tuple[str, bool]]] = defaultdict(Counter)
+        ends: dict[int, list[Ended]] = defaultdict(list)
         for (campaign, part), numbers in sorted(touched.items()):
             shown = [one for one in self._show_part(campaign, part) if one.number in numbers]
-            of = counts[campaign]
-            of.update((one.cluster, one.has_failed) for one in shown if one.has_ended)
+            ends[campaign] += (end_of(one, now) for one in shown if one.has_ended)
             if are_asked:
-                of.subtract((one.cluster, True) for one in shown if one.is_waiting)
-        for campaign, counted in counts.items():
-            self._note_ends(campaign, counted)
+                again = (one for one in shown if one.is_waiting)
+                ends[campaign] += (_failed(one, now).taken_back() for one in again)
+        for campaign, found in ends.items():
+            tasks_shown.add_ends(campaign, added_up(found, now), self._folder)
 
     def _show_whole(self, campaign: int) -> None:
+        """Show all tasks of a campaign, and set right how many of them ended where."""
+        now = self._clock.now()
+        counted = tuple(end.taken_back() for end in tasks_shown.ends(campaign, self._folder))
         for part in range(self._tasks.last(campaign) // A_FILE + 1):
-            self._show_part(campaign, part)
+            shown = self._show_part(campaign, part)
+            ends = (end_of(one, now) for one in shown if one.has_ended)
+            counted = added_up((*counted, *ends), now)
+        tasks_shown.add_ends(campaign, counted, self._folder)
 
     def _show_part(self, campaign: int, part: int) -> tuple[ShownTask, ...]:
         low = part * A_FILE
         shown = self._tasks.sent(campaign, low, low + A_FILE - 1)
         tasks_shown.put(campaign, part, shown, self._folder)
         return shown
-
-    def _note_ends(self, campaign: int, counts: Mapping[tuple[str, bool], int]) -> None:
-        now = self._clock.now()
-        found = (
-            Ended(
-                at=now,
-                cluster=name,
-                tasks=counts.get((name, False), 0) + counts.get((name, True), 0),
-                failed=counts.get((name, True), 0),
-            )
-            for name in sorted({name for name, _ in counts})
-        )
-        tasks_shown.add_ends(campaign, tuple(found), self._folder)
 
 
 def _counted(opened: Iterable[Event], left: Mapping[int, Set[str]]) -> Counter[int]:
@@ -175,6 +171,11 @@ def _counted(opened: Iterable[Event], left: Mapping[int, Set[str]]) -> Counter[i
         else:
             found[event.campaign] += 1
     return found
+
+
+def _failed(task: ShownTask, at: datetime) -> Ended:
+    """Count a task that had failed, and is to run again."""
+    return replace(end_of(task, at), failed=1)
 
 
 def _shown(one: Campaign, events: int, left: Set[str]) -> ShownCampaign:

@@ -33,7 +33,7 @@ from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.plan import Room, Seen, Stepped, Tried
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.steps import is_step
-from gridbridge.model.campaigns.wiping import WipedFor
+from gridbridge.model.campaigns.wiping import OF_WAITING
 from gridbridge.model.places import RUNNER_RAN
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -65,7 +65,6 @@ from gridbridge.state.database.predictions import Predictions
 
 USUAL_S = 15.0  # until Grid Engine writes a record, unless it is told otherwise
 ARRAYS_AT_ONCE = 20  # one call sends them
-OF_WAITING = (WipedFor.OVERFLOW, WipedFor.WAITED)
 
 _log = logging.getLogger(__name__)
 

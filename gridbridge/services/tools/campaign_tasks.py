@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gridbridge.config.submission.jdl_words import as_jdl
+from gridbridge.decisions.campaigns import progress
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.shown import ShownCampaign
@@ -47,6 +48,11 @@ def failed(one: ShownCampaign, folder: str = PUBLISHED) -> tuple[ShownTask, ...]
     is_over = one.state is CampaignState.TERMINATED
     every = tasks(one, 0, folder)
     return tuple(each for each in every if each.has_failed or (is_over and each.word == DROPPED))
+
+
+def with_ends(one: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign:
+    """Return a campaign with what ended at each of its clusters."""
+    return progress.with_ends(one, ends(one, folder))
 
 
 def ends(one: ShownCampaign, folder: str = PUBLISHED) -> tuple[Ended, ...]:

@@ -20,7 +20,7 @@ from gridbridge.config.submission import jdl
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome
 from gridbridge.model.campaigns.copies import ShownCopy
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
-from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.shown import ShownAtCluster, ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.task import Ended, ShownTask
 from gridbridge.services.tools import campaign_outputs, campaign_tasks
 from gridbridge.services.tools.campaign_outputs import Place
@@ -39,6 +39,11 @@ SWEEP = ShownCampaign(
     ended=3,
     failed=1,
     waiting=1999,
+    at=(
+        ShownAtCluster(cluster="beta", waiting=1),
+        ShownAtCluster(cluster="gamma", running=1, ended_per_h=12.0),
+    ),
+    ended_per_h=12.0,
 )
 SENT = ShownTask(number=2, attempt=1, is_waiting=False, cluster="gamma", job_id=31, place=3)
 TASKS = (
@@ -61,7 +66,8 @@ class Site:
         self.show(SWEEP)
         tasks_shown.put(7, 0, TASKS, self.published)
         ends = (Ended(at=NOON + timedelta(minutes=5), cluster="beta", tasks=2, failed=0),)
-        more = Ended(at=NOON + timedelta(minutes=9), cluster="gamma", tasks=1, failed=1)
+        later = NOON + timedelta(minutes=9)
+        more = Ended(at=later, cluster="gamma", tasks=1, failed=1, timed=1, wallclock_s=30)
         tasks_shown.add_ends(7, (*ends, more), self.published)
 
     def show(self, *campaigns: ShownCampaign) -> None:
@@ -297,7 +303,8 @@ def test_fetched_results_of_a_sink_are_told(site: Site, monkeypatch: pytest.Monk
 
 def test_a_summary_counts_the_tasks_of_some_campaigns(site: Site) -> None:
     """In the columns of CiGri's."""
-    site.show(SWEEP, replace(SWEEP, number=8, state=CampaignState.CANCELLED, waiting=0))
+    over = replace(SWEEP, number=8, state=CampaignState.CANCELLED, waiting=0, at=())
+    site.show(SWEEP, over)
 
     head, *rows = (line.split() for line in site.stat("-s", "7-*").output.splitlines())
 
@@ -314,7 +321,50 @@ def test_a_summary_counts_the_tasks_of_some_campaigns(site: Site) -> None:
     ]
     assert rows == [
         ["7", "alice", "in_treatment", "default", "1999", "1", "3", "1"],
-        ["8", "alice", "cancelled", "default", "0", "0", "3", "1"],
+        ["8", "alice", "cancelled", "default", "0", "0", "3", "0"],
+    ]
+
+
+def test_of_46_tasks_sent_to_14_slots_14_run(site: Site) -> None:
+    """The others wait at their cluster, or are on their way there."""
+    there = ShownAtCluster(cluster="beta", waiting=30, running=14)
+    site.show(replace(SWEEP, tasks=46, ended=0, failed=0, waiting=0, at=(there,)))
+
+    _, row = site.stat("-s", "7").output.splitlines()
+
+    assert row.split()[4:6] == ["32", "14"]
+
+
+def test_one_campaign_is_shown_by_cluster(site: Site) -> None:
+    """Below its line stands what waits, runs, ended and failed, how fast, and for how long."""
+    lines = site.stat("7").output.splitlines()
+
+    assert [line.split() for line in lines[2:]] == [
+        ["Cluster", "Waiting", "Running", "Ended", "Failed", "Tasks/h", "Mean", "s"],
+        ["beta", "1", "0", "2", "0", "-", "-"],
+        ["gamma", "0", "1", "1", "1", "12.0", "30.0"],
+        ["all", "1999", "1", "3", "1", "12.0", "30.0"],
+    ]
+    assert len(site.stat("7", "-H").output.splitlines()) == 1
+    (known,) = json.loads(site.stat("7", "--json").output)
+    assert known["mean_s"] == 30.0
+    assert [(at["cluster"], at["ended"], at["failed"]) for at in known["at"]] == [
+        ("beta", 2, 0),
+        ("gamma", 1, 1),
+    ]
+
+
+def test_a_campaign_that_has_ended_is_shown_by_cluster_with_its_rates(site: Site) -> None:
+    """They are those of its whole time: the last task ended nine minutes after it began."""
+    over = replace(SWEEP, state=CampaignState.TERMINATED, tasks=3, at=(), ended_per_h=None)
+    site.show(replace(over, waiting=0))
+
+    rows = [line.split() for line in site.stat("7").output.splitlines()[3:]]
+
+    assert rows == [
+        ["beta", "0", "0", "2", "0", "13.3", "-"],
+        ["gamma", "0", "0", "1", "1", "6.7", "30.0"],
+        ["all", "0", "0", "3", "1", "20.0", "30.0"],
     ]
 
 

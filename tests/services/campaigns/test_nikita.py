@@ -504,6 +504,34 @@ def test_a_move_is_done_for_what_waits_still(nikita: Nikita, array: Array, cell:
     assert marks.all()[1, 1] == dict.fromkeys((1, 3), Mark(wiped_for=WipedFor.LEFT))
 
 
+def test_what_waits_too_long_is_wiped_if_it_waits_still(
+    nikita: Nikita, array: Array, cell: Cell, now: list[datetime]
+) -> None:
+    """One that starts in that moment goes on; of the others it is noted that none began."""
+    later(now, 9999)
+    cell.begun = (range(2, 3),)
+
+    plan = cycle(nikita, array, beta(row(range(1, 4))))
+
+    assert [one.wiped_for for one in plan.wipes] == [WipedFor.WAITED]
+    left = Marks(nikita.database).all()[1, 1]
+    assert left == dict.fromkeys((1, 3), Mark(wiped_for=WipedFor.NEVER_BEGAN))
+
+
+def test_a_wipe_that_held_tasks_and_failed_is_done_again(
+    nikita: Nikita, array: Array, cell: Cell, now: list[datetime]
+) -> None:
+    """Our hold may keep them from starting: they don't stay so."""
+    later(now, 9999)
+    cell.fails = True
+    cycle(nikita, array, beta(row(range(1, 4))))
+    cell.fails = False
+
+    cycle(nikita, array, beta(row(range(1, 4), JobState([Fact.WAITING, Fact.HELD]))))
+
+    assert cell.deleted == [(1, (range(1, 4),))]
+
+
 def test_a_move_of_which_nothing_is_known_is_done_again(
     nikita: Nikita, array: Array, cell: Cell
 ) -> None:

@@ -1,6 +1,7 @@
 """Everybody sees the state of each task, as the state file has it, whoever is killed when."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -122,6 +123,7 @@ def test_each_task_is_shown_by_its_last_attempt(site: Site) -> None:
     assert tasks_shown.read(1, 0, site.folder)[0] == there
     (end,) = tasks_shown.ends(1, site.folder)
     assert (end.cluster, end.tasks, end.failed) == ("beta", 1, 1)
+    assert (end.timed, end.wallclock_s) == (1, 7)
 
 
 def test_only_the_parts_that_a_cycle_touched_are_replaced(site: Site) -> None:
@@ -150,6 +152,24 @@ def test_what_a_killed_cycle_touched_is_shown_by_the_next(site: Site) -> None:
 
     assert site.shown() == {0: "success", 1: "sent"}
     assert tasks_shown.touching(site.folder) == frozenset()
+    assert [(one.tasks, one.failed) for one in tasks_shown.ends(1, site.folder)] == [(1, 0)]
+
+
+def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
+    """A cycle may be killed after it noted ends, or before: the sums are right either way."""
+    _, attempts = site.send(3)
+    site.publication.begin([1])
+    site.publication.end([site.ended(attempts[0], Outcome.SUCCESS)])
+    site.publication.begin([1])
+    failed = site.ended(attempts[1], Outcome.PROGRAM_ERROR)
+
+    next_one = site.started()
+    next_one.begin([1])
+    next_one.end([failed])
+
+    ends = tasks_shown.ends(1, site.folder)
+    assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (2, 1)
+    assert sum(one.wallclock_s for one in ends) == 14
 
 
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "by a new one"])
@@ -276,7 +296,7 @@ def test_no_parameter_is_shown(site: Site) -> None:
 
     texts = [path.read_text() for path in Path(site.folder).rglob("*") if path.is_file()]
     assert campaigns_shown.read(ShownCampaigns, site.folder)
-    assert not any("run" in text for text in texts)
+    assert not any(re.search(r"\brun\b", text) for text in texts)
 
 
 def test_everybody_can_read_it_whatever_the_umask_of_the_service_is(site: Site) -> None:

@@ -276,6 +276,7 @@ def test_what_was_deleted_before_it_began_has_ended_once_it_is_not_listed(site: 
     [
         (WipedFor.OVERFLOW, {(1, "beta")}),
         (WipedFor.WAITED, {(1, "beta")}),
+        (WipedFor.NEVER_BEGAN, {(1, "beta")}),
         (WipedFor.OVERRAN, set()),
         (WipedFor.UNWANTED, set()),
     ],

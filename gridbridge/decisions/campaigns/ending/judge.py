@@ -20,7 +20,7 @@ from gridbridge.decisions.wrapper import true_status
 from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, CampaignState, Outcome
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.steps import is_step
-from gridbridge.model.campaigns.wiping import Mark, WipedFor
+from gridbridge.model.campaigns.wiping import HELD, Mark, WipedFor
 from gridbridge.model.job import FutureEnd, JobEnd, KilledFor
 
 Told = JobEnd | FutureEnd | None  # None: what is told contradicts itself
@@ -61,7 +61,7 @@ class Judge:
     def left(self, array: Array) -> frozenset[int]:
         """Return the places of tasks that were deleted before they began: no record tells that."""
         marks = self._marks.get((array.campaign, array.number), NO_MARKS)
-        return frozenset(place for place, mark in marks.items() if mark.wiped_for is WipedFor.LEFT)
+        return frozenset(place for place, mark in marks.items() if mark.wiped_for in HELD)
 
     def believed(self, array: Array, missing: Mapping[Attempt, float], ends: Ends) -> Ends:
         """Return the ends that count: nobody waits for more of a cancelled campaign's.

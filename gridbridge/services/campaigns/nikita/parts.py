@@ -7,11 +7,15 @@ from itertools import groupby
 from gridbridge.decisions.campaigns.failures.leaps import moved
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.wiping import OF_MOVES, Leap, Mark, Part, WipedFor
+from gridbridge.model.campaigns.wiping import HELD, IF_WAITING, Leap, Mark, Part, WipedFor
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.state.database.marks import Marked
 
-TO_GO = (*OF_MOVES, WipedFor.UNWANTED)  # whatever keeps them from starting: holds may be ours
+TO_GO = (
+    *IF_WAITING,
+    *HELD,
+    WipedFor.UNWANTED,
+)  # whatever keeps them from starting: holds may be ours
 
 
 def parts(

@@ -22,7 +22,16 @@ from gridbridge.model.campaigns.making_way.contest import Contest, Way
 from gridbridge.model.campaigns.numbers import ranges_of
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.steps import EPILOGUE
-from gridbridge.model.campaigns.wiping import Listed, Part, Patience, Wipe, WipedFor, Wiping
+from gridbridge.model.campaigns.wiping import (
+    OF_MOVES,
+    OF_WAITING,
+    Listed,
+    Part,
+    Patience,
+    Wipe,
+    WipedFor,
+    Wiping,
+)
 from gridbridge.model.places import NIKITA_CLOCKS
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -168,9 +177,12 @@ class Nikita:
             self._marks.remove(wipe)
         for wipe in (*plan.wipes, *plan.repeated):
             self._marks.put(wipe)
-            self._delete(wipe)
+            if wipe.wiped_for in OF_WAITING:
+                self._delete_waiting(wipe)
+            else:
+                self._delete(wipe)
         for wipe in plan.moved:
-            self._move(wipe)
+            self._delete_waiting(wipe)
         for wipe in plan.cancelled:
             self._delete(wipe)
         for way in plan.ways:
@@ -189,7 +201,7 @@ class Nikita:
             "event=made_way cluster=%s job=%s tasks=%s for=%s", way.cluster, told, tasks, lacked
         )
 
-    def _move(self, wipe: Wipe) -> None:
+    def _delete_waiting(self, wipe: Wipe) -> None:
         """Delete tasks if they wait; those that have begun stay, and are marked no more.
 
         What was held before it began leaves no record, and nobody has to wait for one.
@@ -203,7 +215,8 @@ class Nikita:
         if begun:
             self._marks.remove(replace(wipe, places=begun))
         if left := _others(wipe.places, begun):
-            self._marks.put(replace(wipe, places=left, wiped_for=WipedFor.LEFT))
+            held = WipedFor.LEFT if wipe.wiped_for in OF_MOVES else WipedFor.NEVER_BEGAN
+            self._marks.put(replace(wipe, places=left, wiped_for=held))
 
     def _delete(self, wipe: Wipe) -> None:
         """Delete tasks; what fails is tried again in the next cycle, if they are there still."""

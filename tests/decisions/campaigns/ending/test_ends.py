@@ -76,6 +76,7 @@ def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
     [
         (FORGOTTEN, WipedFor.OVERFLOW, Outcome.WIPED),
         (FORGOTTEN, WipedFor.WAITED, Outcome.WIPED),
+        (FORGOTTEN, WipedFor.NEVER_BEGAN, Outcome.WIPED),
         (JobEnd(signal=9), WipedFor.WAITED, Outcome.PREEMPTED),
         (JobEnd(signal=9, killed_for=KilledFor.DELETION), WipedFor.WAITED, Outcome.PREEMPTED),
         (JobEnd(exit_status=0), WipedFor.WAITED, Outcome.SUCCESS),
@@ -98,19 +99,28 @@ def test_what_nikita_deleted_is_not_its_owners_deletion(
     assert [one.outcome for one in found] == [outcome]
 
 
-def test_what_was_held_and_deleted_was_moved_whatever_a_record_tells() -> None:
+@pytest.mark.parametrize(
+    ("held", "wiped_for", "outcome"),
+    [
+        (WipedFor.LEFT, WipedFor.MOVED, Outcome.MOVED),
+        (WipedFor.NEVER_BEGAN, WipedFor.WAITED, Outcome.WIPED),
+    ],
+)
+def test_what_was_held_and_deleted_has_ended_at_once_whatever_a_record_tells(
+    held: WipedFor, wiped_for: WipedFor, outcome: Outcome
+) -> None:
     """It never began, so that it has none of its own: nobody waits for that, or believes it."""
     array = Array(
         campaign=1, number=1, cluster="beta", state=ArrayState.RELEASED, size=3, intended_at=NOON
     )
-    marks = {1: Mark(wiped_for=WipedFor.LEFT), 2: Mark(wiped_for=WipedFor.LEFT)}
-    judge = Judge((), (), {(1, 1): {**marks, 3: Mark(wiped_for=WipedFor.MOVED)}}, 60.0)
+    marks = {1: Mark(wiped_for=held), 2: Mark(wiped_for=held)}
+    judge = Judge((), (), {(1, 1): {**marks, 3: Mark(wiped_for=wiped_for)}}, 60.0)
     ends = judge.believed(array, {}, {1: JobEnd(exit_status=0)})
     missing = {attempt(place): 0.0 for place in (1, 2, 3)}
 
     found = judge.ended(array, missing, ends, Known(is_listed=False, lives=None))
 
-    assert [(one.place, one.outcome) for one in found] == [(1, Outcome.MOVED), (2, Outcome.MOVED)]
+    assert [(one.place, one.outcome) for one in found] == [(1, outcome), (2, outcome)]
 
 
 @pytest.mark.parametrize(
