@@ -48,6 +48,10 @@ class StateError(GridbridgeError):
     """The state file or the spool can't be used: full, newer than we are, or not ours."""
 
 
+class NoRoom(StateError):
+    """The filesystem of a job's TMPDIR takes no more notes, or its owner's quota there is used."""
+
+
 class NotSeen(GridbridgeError):
     """A cluster gave no whole answer: nothing is known of it, and so nothing is done there."""
 

@@ -2,7 +2,14 @@
 
 import os
 
-from gridbridge.errors import CommandFailed, GridbridgeError, NotAccepted, NotAdmitted, NotReached
+from gridbridge.errors import (
+    CommandFailed,
+    GridbridgeError,
+    NoRoom,
+    NotAccepted,
+    NotAdmitted,
+    NotReached,
+)
 from gridbridge.methods.task import GUARDED, Task, now
 from gridbridge.model.message import ERROR, REQUEUE, Cause, Kind, Message, Outcome
 from gridbridge.model.places import CONFIG
@@ -12,6 +19,8 @@ RETRY_S = 5  # the first pause before a refused submission is tried again; it do
 RETRY_MAX_S = 60
 EARLY = "early"  # the note since when a job is in a queue that has no route
 EARLY_S = 60  # in which the service may take a gridbridge.toml that is newer
+ROOM_S = 20  # a job of which nothing was sent waits so long for room for our notes
+ROOM_AGAIN_S = 10  # between two tries for lack of that room
 UNABLE = 3  # tries after which we give up on a program that dies at its start
 NOT_LOADED = b"error while loading shared libraries"  # by the dynamic linker, without memory
 
@@ -26,8 +35,11 @@ def end_unable(task: Task, error: CommandFailed) -> str:
 
 
 def complain(error: Exception) -> None:
-    """Write to the task's private log, which standard error is."""
-    os.write(2, f"{now()} {error}\n".encode("utf-8", "replace"))
+    """Write to the task's private log, which standard error is, if there is room."""
+    try:
+        os.write(2, f"{now()} {error}\n".encode("utf-8", "replace"))
+    except OSError:
+        return
 
 
 def end_nowhere(task: Task, error: Exception, configuration: str = CONFIG) -> str:
@@ -43,10 +55,27 @@ def end_nowhere(task: Task, error: Exception, configuration: str = CONFIG) -> st
     return end_in_error(task, str(error))
 
 
+def wait_for_room(task: Task, error: NoRoom) -> str:
+    """Try again until TMPDIR takes our notes; a job of which nothing was sent has to end soon."""
+    complain(error)
+    if task.record() is None and task.ran_for_s() >= ROOM_S:
+        return end_in_error(task, str(error))
+    record = task.excuse(str(error), Cause.HERE)
+    return sleep(task, "again", ROOM_AGAIN_S, record)
+
+
 def end_in_error(task: Task, reason: str) -> str:
     """Answer that the job is to enter the error state; `qstat -j` shows the reason."""
-    task.blame(reason)
+    blame(task, reason)
     return f"exit {ERROR}"
+
+
+def blame(task: Task, reason: str) -> None:
+    """Leave the reason for `qstat -j`, if execd's spool has room: the job ends so or so."""
+    try:
+        task.blame(reason)
+    except OSError as error:
+        complain(error)
 
 
 def excuse(task: Task, error: GridbridgeError) -> str:

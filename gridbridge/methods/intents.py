@@ -8,6 +8,7 @@ the last counts, nobody overwrites another's, and no lock is needed. Dead wins o
 import os
 import time
 
+from gridbridge.methods import notes
 from gridbridge.shell import files
 
 ASKED, TOLD = "asked", "told"  # names of notes: new ones, and those that the service knows
@@ -35,14 +36,14 @@ def ago(age_s: float = 0.0) -> Order:
 
 def note(folder: str, desired: str, order: Order) -> None:
     """Note an intent (message.Desired)."""
-    files.replace(f"{folder}/{ASKED}.{order[0]}.{order[1]}.{desired}", b"", durable=False)
+    notes.write(f"{folder}/{ASKED}.{order[0]}.{order[1]}.{desired}")
 
 
 def doubt(folder: str) -> str:
     """Note that this process finds out whether the local job is to end; return the note."""
     start, pid = begun(os.getpid())
     path = f"{folder}/{DOUBT}.{start}.{pid}"
-    files.replace(path, b"", durable=False)
+    notes.write(path)
     return path
 
 

@@ -9,7 +9,7 @@ import errno
 import os
 
 from gridbridge.errors import GridbridgeError, Unstageable
-from gridbridge.methods import answers
+from gridbridge.methods import answers, notes
 from gridbridge.methods.task import Task, me
 from gridbridge.model import lines
 from gridbridge.model.message import MAX_BYTES
@@ -153,7 +153,7 @@ def _fetch(task: Task, login: Login, at: str, name: str) -> bool:
     data = folder.read(login, at, name, SHORT_BYTES + 1, LONG_S)
     is_whole = len(data) <= SHORT_BYTES
     if is_whole:
-        files.replace(f"{task.private}/{name}", data, durable=False)
+        notes.write(f"{task.private}/{name}", data)
     return is_whole
 
 
@@ -172,7 +172,7 @@ def _declared(step: "Step", request: Request, config: dict[str, str]) -> Stage:
 
 def _note(task: Task, stage: Stage) -> None:
     text = lines.encode({key: getattr(stage, key) for key in Stage.__slots__})
-    files.replace(f"{task.private}/{NOTE}", text, durable=False)
+    notes.write(f"{task.private}/{NOTE}", text)
 
 
 def _noted(task: Task) -> Stage:
@@ -265,9 +265,9 @@ def _append_once(fetched: str, path: str) -> None:
         with open(fetched, "rb") as source, open(path, "ab") as target:
             if target.seekable():
                 _lock(target.fileno())
-                is_again = os.path.exists(note)
-                begun = _begun(note, target.seek(0, os.SEEK_END))
-                source.seek(_agreeing(fetched, path, begun) if is_again else 0)
+                if (begun := notes.number(note)) is None:
+                    notes.write(note, b"%d" % target.seek(0, os.SEEK_END))
+                source.seek(0 if begun is None else _agreeing(fetched, path, int(begun)))
             while chunk := source.read(1 << 20):
                 target.write(chunk)
     except OSError as error:
@@ -283,12 +283,6 @@ def _lock(descriptor: int) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
             raise
-
-
-def _begun(note: str, now: int) -> int:
-    if not os.path.exists(note):
-        files.replace(note, b"%d" % now, durable=False)
-    return int(files.read(note, 20)[0])
 
 
 def _agreeing(fetched: str, path: str, begun: int) -> int:

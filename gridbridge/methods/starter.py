@@ -15,6 +15,7 @@ from gridbridge.errors import (
     Barred,
     CommandFailed,
     GridbridgeError,
+    NoRoom,
     NoRoute,
     NotAccepted,
     Unmappable,
@@ -56,6 +57,8 @@ def give_up(task: Task) -> str:
     """Answer that the job is to enter the error state if there is no place even for our notes."""
     try:
         task.open_notes()
+    except NoRoom as error:
+        return answers.wait_for_room(task, error)
     except GridbridgeError as error:
         return answers.end_in_error(task, str(error))
     task.open_log()
@@ -65,6 +68,13 @@ def give_up(task: Task) -> str:
 def take(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
     """Do the step that is due; a step that failed is tried again."""
     try:
+        return _try(task, noted, arguments)
+    except NoRoom as error:
+        return answers.wait_for_room(task, error)
+
+
+def _try(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
+    try:
         step = Starter(task, noted, arguments)
         try:
             return step.take()
@@ -72,6 +82,8 @@ def take(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
             if step.record.phase == Phase.RELEASED:
                 raise  # its job has run, or runs
             return step.unstageable(error)
+    except NoRoom:
+        raise
     except NoRoute as error:
         answers.complain(error)
         return answers.end_nowhere(task, error)
@@ -96,8 +108,10 @@ class Starter(Step):
             return self.send_record_again()
         if job.is_interactive(self.task.env):
             return answers.end_in_error(self.task, NOT_INTERACTIVE)
-        if self.record.kind != Kind.RECORD and not begin.begin(self):
-            return answers.pause(self.task, self.record)
+        if self.record.kind != Kind.RECORD:
+            self.task.require_room()
+            if not begin.begin(self):
+                return answers.pause(self.task, self.record)
         guard.put(self)
         if self.record.phase == Phase.SUBMITTING and (refusal := self.submit()):
             return refusal
@@ -216,7 +230,7 @@ class Starter(Step):
         if answers.status(verdict) in (REQUEUE, ERROR):
             guard.take_back(self)
         if verdict.outcome == Outcome.ERROR:
-            self.task.blame(verdict.reason)
+            answers.blame(self.task, verdict.reason)
         self.task.close(
             self.record.but(
                 kind=Kind.CLOSED,

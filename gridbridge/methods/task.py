@@ -10,9 +10,9 @@ import time
 
 from gridbridge.batch.gridengine.request import read_config, read_environment
 from gridbridge.errors import GridbridgeError
-from gridbridge.methods import intents
+from gridbridge.methods import intents, notes
 from gridbridge.model.ids import TransferId
-from gridbridge.model.message import MAX_BYTES, Desired, Kind, Message, decode, encode_short
+from gridbridge.model.message import Desired, Kind, Message, encode_short
 from gridbridge.model.places import PUBLISHED, SPOOL
 from gridbridge.model.route import Away, Route
 from gridbridge.shell import files
@@ -55,7 +55,8 @@ class Task:
             files.shut_out_others(folder)
             files.make_own_folder(self.private)
         except OSError as error:
-            raise GridbridgeError(f"can't write to {folder}: {error.strerror}") from error
+            why = GridbridgeError(f"can't write to {folder}: {error.strerror}")
+            raise notes.lack(error, folder) or why from error
 
     def open_log(self) -> None:
         """Write our errors to a file beside the notes, if there is room."""
@@ -114,7 +115,7 @@ class Task:
 
     def record(self) -> Message | None:
         """Return how far the transfer has come, None before its first act."""
-        return self._note("record")
+        return notes.read(f"{self.private}/record")
 
     def save(self, record: Message) -> None:
         """Note how far the transfer has come; the service learns it before anything follows."""
@@ -154,7 +155,7 @@ class Task:
         The starter, which knows the order, reports all others.
         """
         if desired == Desired.DEAD:
-            self._keep("dead", Message(kind=Kind.INTENT, desired=desired, at=now()))
+            self.note_done("dead")
         else:
             intents.note(self.private, desired, intents.begun(os.getppid()))
         self.note_done(INTENT)
@@ -202,7 +203,7 @@ class Task:
 
     def wish(self) -> Message | None:
         """Return the recall that was begun, None when there is none."""
-        return self._note("recall")
+        return notes.read(f"{self.private}/recall")
 
     def keep_wish(self, wish: Message) -> None:
         """Note how far a recall has come."""
@@ -214,7 +215,8 @@ class Task:
 
     def closed(self) -> Message | None:
         """Return how the transfer ended, None while it has not."""
-        return self._note("closed")
+        end = notes.read(f"{self.private}/closed")
+        return end if end and end.tells_end() else None
 
     def limit(self, name: str) -> float:
         """Return a limit that the job asked for, in seconds, as its starter noted it."""
@@ -225,7 +227,7 @@ class Task:
 
     def note_limit(self, name: str, value: str) -> None:
         """Note a limit that the job asked for: home may not answer a method."""
-        files.replace(f"{self.private}/{name}", value.encode(), durable=False)
+        notes.write(f"{self.private}/{name}", value.encode())
 
     def is_done(self, step: str) -> bool:
         """Say whether a step was noted as done."""
@@ -233,7 +235,7 @@ class Task:
 
     def note_done(self, step: str) -> None:
         """Note that a step is done, so that nobody does it again."""
-        files.replace(f"{self.private}/{step}", b"", durable=False)
+        notes.write(f"{self.private}/{step}")
 
     def ran_for_s(self) -> float:
         """Return how long the local job has run; execd writes `config` as it starts the job."""
@@ -241,17 +243,22 @@ class Task:
 
     def tries(self, of: str = "tries") -> int:
         """Count a try, of a kind, and return how many there were before it."""
-        with open(f"{self.private}/{of}", "ab") as tries:
-            before = tries.tell()
-            tries.write(b".")
+        path = f"{self.private}/{of}"
+        before = int(notes.number(path) or 0)
+        notes.write(path, b"%d" % (before + 1))
         return before
 
     def known_for_s(self, what: str) -> float:
         """Return how long ago something was first noted, by a clock that nobody sets."""
         path, now_s = f"{self.private}/{what}", time.clock_gettime(time.CLOCK_BOOTTIME)
-        if not os.path.exists(path):
-            files.replace(path, b"%d" % now_s, durable=False)
-        return now_s - float(_whole(path))
+        if (first_s := notes.number(path)) is None:
+            first_s = now_s
+            notes.write(path, b"%d" % now_s)
+        return now_s - first_s
+
+    def require_room(self) -> None:
+        """Raise NoRoom unless TMPDIR takes our notes: asked before anything is sent."""
+        notes.require_room(self.private)
 
     def blame(self, reason: str) -> None:
         """Leave the reason that `qstat -j` and the mail show (the shepherd's error file)."""
@@ -260,14 +267,8 @@ class Task:
         ) as error:
             error.write(f"gridbridge: {reason}\n")
 
-    def _note(self, name: str) -> Message | None:
-        try:
-            return decode(files.read(f"{self.private}/{name}", MAX_BYTES, os.getuid())[0])
-        except FileNotFoundError:
-            return None
-
     def _keep(self, name: str, message: Message) -> None:
-        files.replace(f"{self.private}/{name}", encode_short(message), durable=False)
+        notes.write(f"{self.private}/{name}", encode_short(message))
 
 
 def me() -> str:

@@ -121,6 +121,11 @@ class Message:
         """Return the same message with some values replaced."""
         return Message(**(vars(self) | values))
 
+    def tells_end(self) -> bool:
+        """Say whether it tells how a job ended; one that was cut short lacks a part of that."""
+        parts = {Outcome.EXIT: self.exit_status, Outcome.SIGNAL: self.signal}
+        return bool(parts.get(self.outcome, self.outcome))
+
 
 KEYS = tuple(Message.__annotations__)
 CAUSES = frozenset(value for name, value in vars(Cause).items() if name.isupper())

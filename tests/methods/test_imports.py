@@ -44,6 +44,7 @@ COMMANDS = {
     "gridbridge.batch.gridengine.submit",
     "gridbridge.batch.submission",
     "gridbridge.methods.intents",
+    "gridbridge.methods.notes",
     "gridbridge.methods.task",
     "gridbridge.model.ids",
     "gridbridge.model.request",
