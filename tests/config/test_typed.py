@@ -277,8 +277,8 @@ def test_every_mistake_of_a_script_is_told_with_its_line() -> None:
 #$ -hold_jid 12 -N name
 #$ -q all.q -frobnicate y -N other
 #$ -pe smp
-#$ -l h_rt=soon -o host:/x -S bash
-#$ 'half
+#$ -l h_rt=soon -o host:/x -S ""
+#$ -N a/b -r maybe -A
 """
 
     with pytest.raises(ConfigError) as told:
@@ -292,8 +292,10 @@ def test_every_mistake_of_a_script_is_told_with_its_line() -> None:
         "job.sh:4: -pe smp: nothing follows it",
         "job.sh:5: -l h_rt=soon: 'soon' is no number, memory or time",
         "job.sh:5: -o host:/x: it is a file of one host",
-        "job.sh:5: -S bash: it is not an absolute path",
-        "job.sh:6: No closing quotation",
+        "job.sh:5: -S : it is no path",
+        "job.sh:6: -N a/b: qsub takes no such name",
+        "job.sh:6: -r maybe: wrong form",
+        "job.sh:6: -A: nothing follows it",
     ]
 
 

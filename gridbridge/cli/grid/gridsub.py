@@ -29,7 +29,6 @@ from gridbridge.services.tools.submission.sources import Wishes
 from gridbridge.state.campaign_files import NotTheirs
 
 TYPES = [each.value for each in Type]
-QSUB_OPTIONS = directives.READ.keys() | directives.IDLE.keys()
 KINDS = ["best-effort", "normal"]  # of tasks; a JDL's type
 
 
@@ -66,7 +65,7 @@ class _Gridsub(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            found = [word for word in typed if word in QSUB_OPTIONS and word not in ours]
+            found = [word for word in typed if word in directives.OF_SCRIPTS and word not in ours]
             if not found or not _is_of_qsub(error):
                 raise
             line = f"it goes into the script, as a line #$ {found[0]}"

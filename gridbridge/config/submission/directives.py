@@ -1,25 +1,37 @@
 """Reads what a job script asks qsub for: its `#$` lines (qsub(1), OPTIONS and -C)."""
 
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from gridbridge.config.submission.jdl_values import YEAR_S
+from gridbridge.config.submission.qsub_forms import (
+    IDLE,
+    LATER,
+    NAMED,
+    PLACES,
+    has_form,
+    is_name,
+    words_of,
+)
+from gridbridge.config.submission.qsub_values import (
+    IDLE_HERE,
+    Range,
+    bounds,
+    file_of,
+    least_slots,
+    path_of,
+    read_number,
+    truth,
+    walltime,
+)
 from gridbridge.errors import ParseError
-from gridbridge.model import amounts
 from gridbridge.model.places import is_place
+from gridbridge.model.report import count
 
 PREFIX = "#$"
-RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
-RANGE_RIGHT = "N, N-M or N-M:STEP is right, from 1 to 999999999"
-MOST = 9_999_999  # tasks at once, or slots of one
-# What changes nothing in a campaign, with how many words follow it.
-IDLE = {
-    **dict.fromkeys(("-V", "-h", "-notify", "-terse", "-verify", "-clear"), 0),
-    **dict.fromkeys(("-a", "-A", "-ac", "-binding", "-c", "-ckpt", "-dc", "-dl", "-js", "-jsv"), 1),
-    **dict.fromkeys(("-M", "-m", "-masterq", "-now", "-P", "-p", "-q", "-R", "-r", "-shell"), 1),
-    **dict.fromkeys(("-sync", "-w", "-display"), 1),
-}
+RESOURCE = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+RESOURCE_RIGHT = "it is not a resource; NAME=VALUE is right"
 # The keys of a JDL that an option sets.
 SETS = {
     "-N": ("name",),
@@ -29,25 +41,11 @@ SETS = {
     "-cwd": ("exec_directory",),
 }
 HARD, SOFT = "h_rt", "s_rt"  # limits of time
-TIME = "h_rt=H:M:S or seconds, from 1 second, is right"
-YES, NO = ("y", "yes"), ("n", "no")
-# What a task could not do without.
-REFUSED = {"-hold_jid": 1, "-hold_jid_ad": 1, "-i": 1, "-b": 1, "-C": 1}
+OF_SLOTS = ("slots", "s")  # which qsub refuses as a resource (complex(5), slots)
+NO_INPUT = "/dev/null"
+NOT_YET = "campaigns do not have it yet"
 ALONE = ("-cwd", "-hard", "-soft")  # nothing follows them
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
-    """The numbers of an array's tasks."""
-
-    first: int
-    last: int
-    step: int = 1
-
-    @property
-    def numbers(self) -> range:
-        """All of them."""
-        return range(self.first, self.last + 1, self.step)
+ABROAD = re.compile(r"\$\{?(?:HOME|USER|JOB_ID|JOB_NAME|HOSTNAME|TASK_ID)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +77,7 @@ class Asked:
     is_soft: bool = False  # of the resources that follow
     resources: list[Resource] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
+    wrong: set[str] = field(default_factory=set)  # options whose values were refused
 
 
 @dataclass(slots=True)
@@ -97,131 +96,138 @@ class Script:
                 self._line(f"{self.path}:{number}", line.removeprefix(PREFIX))
 
     def _line(self, place: str, line: str) -> None:
-        try:
-            words = shlex.split(line)
-        except ValueError as error:
-            self.problems.append(f"{place}: {error}; quotation marks in pairs are right")
-            return
+        self.asked.is_soft = False  # -soft holds to the end of its line
+        words = words_of(line)
         while words:
             self._option(place, words.pop(0), words)
 
     def _option(self, place: str, option: str, words: list[str]) -> None:
         """Read an option, and take the words off that belong to it."""
-        count = 2 if option == "-pe" else IDLE.get(option, REFUSED.get(option, int(option in READ)))
-        count = 0 if option in ALONE else count
+        count = _words_behind(option, words)
         values, words[:] = words[:count], words[count:]
         said = " ".join((option, *values))
-        if option in REFUSED:
-            self.problems.append(
-                f"{place}: {said}: campaigns do not have it yet; a script without it is right"
-            )
-        elif option in IDLE:
-            self.warnings.append(f"{place}: {said}: changes nothing yet")
-        elif option not in READ:
+        if option not in READ and option not in IDLE and option not in LATER:
             self.problems.append(f"{place}: {said}: unknown option; those of qsub(1) are right")
             words.clear()
         elif len(values) < count:
             self.problems.append(
                 f"{place}: {said}: nothing follows it; its value after it is right"
             )
-        else:
+        elif option in LATER:
+            self.problems.append(f"{place}: {said}: {NOT_YET}; a script without it is right")
+        elif option in READ:
             self._value(place, said, option, values)
+        elif has_form(option, values[-1] if values else ""):
+            self.warnings.append(f"{place}: {said}: {IDLE_HERE}")
+        else:
+            self.problems.append(f"{place}: {said}: wrong form; one as in qsub(1) is right")
 
     def _value(self, place: str, said: str, option: str, values: list[str]) -> None:
         self.asked.place = place
         try:
-            idle = READ[option](self.asked, *values)
+            notes = READ[option](self.asked, *values)
         except ParseError as error:
             self.problems.append(f"{place}: {said}: {error}")
+            self.asked.wrong.add(option)
             return
         self.asked.places.update(dict.fromkeys(SETS.get(option, ()), f"{place}: {said}"))
-        self.warnings += [f"{place}: {option} {one}: changes nothing yet" for one in idle or ()]
+        self.warnings += [f"{place}: {option} {note}" for note in notes or ()]
 
 
-def read_range(text: str) -> Range:
-    """Read the numbers of tasks as qsub -t does; ParseError for anything else."""
-    found = RANGE.fullmatch(text)
-    if not found:
-        raise ParseError(f"it is not a range; {RANGE_RIGHT}")
-    first = int(found[1])
-    last, step = int(found[2] or first), int(found[3] or 1)
-    if not first or not step:
-        raise ParseError(f"there is no task and no step 0; {RANGE_RIGHT}")
-    if last < first:
-        raise ParseError(f"it ends before it begins; {RANGE_RIGHT}")
-    return Range(first=first, last=last, step=step)
+def _words_behind(option: str, words: list[str]) -> int:
+    """Return how many words belong to an option."""
+    if option == "-pe" or (option == "-binding" and words[:1] and words[0] in PLACES):
+        return 2
+    if option in READ:
+        return int(option not in ALONE)
+    return int(option in LATER or IDLE.get(option) is not None)
 
 
 def resources(asked: Asked, text: str) -> list[str]:
-    """Take a walltime and resources from what -l asks for; return what only would be good."""
-    idle = []
-    for one in text.split(","):
-        name, _, value = one.partition("=")
-        if name == HARD:
-            asked.walltime_s = _walltime(value)
-            asked.places["walltime"] = f"{asked.place}: -l {one}"
-        elif name == SOFT:
-            asked.soft_walltime_s = _walltime(value)
-            asked.places[SOFT] = f"{asked.place}: -l {one}"
+    """Take a walltime and resources from what -l asks for; return what is to be told of them."""
+    notes = []
+    for request in re.split(r"[,\s]+", text.strip(", \t")) if text.strip(", \t") else ():
+        name, _, value = request.partition("=")
+        if name in (HARD, SOFT):
+            notes += _limit(asked, name, value)
+        elif name in OF_SLOTS:
+            raise ParseError("slots are no resource; -pe NAME N is right")
+        elif not RESOURCE.fullmatch(name):
+            raise ParseError(RESOURCE_RIGHT)
         elif asked.is_soft or is_place(name):
-            idle.append(one)
+            notes.append(f"{request}: {IDLE_HERE}")
         else:
-            asked.resources.append(Resource(place=asked.place, text=one))
-            asked.places["properties"] = f"{asked.place}: -l {one}"
-    return idle
+            asked.resources.append(Resource(place=asked.place, text=request))
+            asked.places["properties"] = f"{asked.place}: -l {request}"
+    return notes
 
 
-def _walltime(text: str) -> int:
-    """Read whole seconds; a part of a second is one."""
-    try:
-        seconds = amounts.read(text)
-    except ParseError as error:
-        raise ParseError(f"{error}; {TIME}") from error
-    if not seconds:
-        raise ParseError(f"no task ends in no time; {TIME}")
-    return max(1, round(seconds))
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) <= MOST):
-        raise ParseError(f"it is not such a number; a number from 1 to {MOST} is right")
-    return int(text)
+def _limit(asked: Asked, name: str, value: str) -> list[str]:
+    """Take a limit of time; that there is none is the longest walltime."""
+    is_unlimited = value.upper() == "INFINITY"
+    seconds = YEAR_S if is_unlimited else walltime(value)
+    if name == HARD:
+        asked.walltime_s = seconds
+    else:
+        asked.soft_walltime_s = seconds
+    key = "walltime" if name == HARD else SOFT
+    asked.places[key] = f"{asked.place}: -l {name}={value}"
+    return [f"{name}={value}: each task has a year, the longest walltime"] * is_unlimited
 
 
 def _name(asked: Asked, text: str) -> None:
+    if not is_name(text):
+        raise ParseError(f"qsub takes no such name; expected {NAMED}")
     asked.name = text
 
 
 def _array(asked: Asked, text: str) -> None:
-    asked.array = read_range(text)
+    first, last, step = bounds(text)
+    asked.array = Range(first=min(first, last), last=max(first, last), step=step)
 
 
 def _most(asked: Asked, text: str) -> None:
-    asked.most = _number(text)
+    asked.most = read_number(text, 0)
 
 
-def _environment(asked: Asked, name: str, slots: str) -> None:
-    asked.environment, asked.slots = name, _number(slots)
+def _environment(asked: Asked, name: str, slots: str) -> list[str]:
+    asked.environment, asked.slots = "" if name == "*" else name, least_slots(slots)
+    is_range = not slots.isdigit()
+    return [f"{name} {slots}: each task has the least, {count(asked.slots, 'slot')}"] * is_range
 
 
 def _folder(asked: Asked, path: str = "") -> None:
     asked.folder = path
 
 
-def _local(path: str) -> str:
-    """Return a path without the host that qsub allows before it, which has to be any host."""
-    host, colon, rest = path.partition(":")
-    if host and colon:
-        raise ParseError("it is a file of one host; a path without HOST: is right")
-    return rest if colon else path
+def _given_folder(asked: Asked, path: str) -> None:
+    home = re.match(r"(?:~|\$HOME|\$\{HOME\})(?=/|$)", path)
+    if found := ABROAD.search(path, home.end() if home else 0):
+        raise ParseError(f"{found[0]} is not known there; expected /FOLDER, ~/FOLDER or a folder")
+    if path:
+        asked.folder = path
 
 
-def _output(asked: Asked, path: str) -> None:
-    asked.output = _local(path)
+def _output(asked: Asked, text: str) -> list[str]:
+    asked.output, notes = file_of(text)
+    return notes
 
 
-def _error(asked: Asked, path: str) -> None:
-    asked.error = _local(path)
+def _error(asked: Asked, text: str) -> list[str]:
+    asked.error, notes = file_of(text)
+    return notes
+
+
+def _input(_: Asked, text: str) -> list[str]:
+    path, notes = file_of(text)
+    if path != NO_INPUT:
+        raise ParseError(f"{NOT_YET}; {NO_INPUT}, or a script without it, is right")
+    return notes
+
+
+def _binary(_: Asked, word: str) -> None:
+    if truth(word):
+        raise ParseError(f"{NOT_YET}; a script without it is right")
 
 
 def _hard(asked: Asked) -> None:
@@ -233,32 +239,32 @@ def _soft(asked: Asked) -> None:
 
 
 def _joined(asked: Asked, word: str) -> None:
-    if word not in (*YES, *NO):
-        raise ParseError("it says neither yes nor no; y or n is right")
-    asked.is_joined = word in YES
+    asked.is_joined = truth(word)
 
 
-def _shell(asked: Asked, path: str) -> None:
-    if not path.startswith("/"):
-        raise ParseError("it is not an absolute path; one as /bin/bash is right")
-    asked.shell = path
+def _shell(asked: Asked, text: str) -> list[str]:
+    path, notes = path_of(text)
+    asked.shell = path or asked.shell
+    return notes
 
 
 def _variables(asked: Asked, text: str) -> list[str]:
-    idle = []
-    for one in text.split(","):
-        name, is_set, value = one.partition("=")
+    notes = []
+    for setting in filter(None, text.split(",")):
+        name, is_set, value = setting.partition("=")
         if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-            raise ParseError("it is not a list of variables; NAME=VALUE,... is right")
+            raise ParseError("a shell has no such variable; NAME=VALUE,... is right")
         if is_set:
             asked.variables[name] = value
         else:
-            idle.append(one)
-    return idle
+            notes.append(f"{setting}: {IDLE_HERE}")
+    return notes
 
 
 READ: Mapping[str, Callable[..., list[str] | None]] = {
     "-N": _name,
+    "-b": _binary,
+    "-i": _input,
     "-t": _array,
     "-tc": _most,
     "-l": resources,
@@ -268,8 +274,9 @@ READ: Mapping[str, Callable[..., list[str] | None]] = {
     "-o": _output,
     "-e": _error,
     "-j": _joined,
-    "-wd": _folder,
+    "-wd": _given_folder,
     "-cwd": _folder,
     "-S": _shell,
     "-v": _variables,
 }
+OF_SCRIPTS = (READ.keys() | IDLE.keys()) - {"-b", "-i"}  # which a campaign's script may use

@@ -11,7 +11,7 @@ from itertools import product
 from gridbridge.model.campaigns.hosts.properties import ALL, ANY
 from gridbridge.model.places import is_place
 
-QUOTED = r"'(?P<quoted>[A-Za-z0-9_*][^\x00-\x1f\x7f',;\\]{0,254})'"
+QUOTED = r"'(?P<quoted>[A-Za-z0-9_*!(?^./+\[-][^\x00-\x1f\x7f',;\\]{0,254})'"
 BARE = r"(?P<bare>[A-Za-z0-9_*][A-Za-z0-9_.:/@*|+-]{0,254})"
 CONDITION = (
     r"(?P<name>[A-Za-z_][A-Za-z0-9_]{0,63})\s*(?P<relation><>|<=|>=|=|<|>)\s*"

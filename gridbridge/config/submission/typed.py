@@ -13,16 +13,17 @@ from typing import Any
 
 from gridbridge.config.submission import jdl
 from gridbridge.config.submission.directives import (
+    RESOURCE_RIGHT,
     SOFT,
     Asked,
     Resource,
     Script,
-    read_range,
     resources,
 )
 from gridbridge.config.submission.jdl import CLUSTERS, Said
 from gridbridge.config.submission.jdl_properties import properties
 from gridbridge.config.submission.jdl_values import LEVELS, MOST_TASKS
+from gridbridge.config.submission.qsub_values import read_range
 from gridbridge.config.submission.task_file import lines_of
 from gridbridge.errors import ConfigError, Mistyped, ParseError
 from gridbridge.model.campaigns.jdl import Type
@@ -44,6 +45,9 @@ VARIABLES = {
 }
 OF_OARSUB = (*LEVELS, "walltime")
 NEAR = 0.88  # of get_close_matches: one letter of walltime, or one more than core
+AMOUNT = re.compile(
+    r"[\w.:/@*|+!&()?\[\]^=-]{1,254}", re.ASCII
+)  # also an expression (sge_types(5))
 VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)})\}})")
 
 
@@ -95,12 +99,8 @@ def script(path: str, text: str, arguments: tuple[str, ...], typed: Typed) -> Sa
         problems.append(f"{path}: {wrong}; text of at most {SCRIPT_BYTES} bytes is right")
     if not text.strip():
         problems.append(f"{path}: it is empty; a script with a command is right")
-    if asked.most and asked.most < len(typed.clusters):
-        wish = (
-            f"the clusters share it, and {len(typed.clusters)} take part;"
-            f" --clusters with {count(asked.most, 'cluster')} at most is right"
-        )
-        problems.append(f"{asked.places['max_jobs']}: {wish}")
+    if wrong := _wrong_limit(asked, len(typed.clusters)):
+        problems.append(f"{asked.places['max_jobs']}: {wrong}")
     if problems:
         raise ConfigError(tuple(problems))
     if not (asked.walltime_s or asked.soft_walltime_s or typed.resources):
@@ -111,6 +111,18 @@ def script(path: str, text: str, arguments: tuple[str, ...], typed: Typed) -> Sa
     line = _script_line(text, arguments, asked, name)
     made = _said(line, name, parameters, typed, asked)
     return Said(jdl=made.jdl, parameters=parameters, warnings=(*read.warnings, *made.warnings))
+
+
+def _wrong_limit(asked: Asked, clusters: int) -> str:
+    """Say what is wrong with a limit of tasks at once; empty where nothing is."""
+    if 0 < asked.most < clusters:
+        return (
+            f"the clusters share it, and {clusters} take part;"
+            f" --clusters with {count(asked.most, 'cluster')} at most is right"
+        )
+    if asked.most and not (asked.array or "-t" in asked.wrong):
+        return "qsub takes it of an array only; expected a line #$ -t N-M"
+    return ""
 
 
 def command(words: tuple[str, ...], word: str) -> str:
@@ -132,19 +144,18 @@ def _script_line(text: str, arguments: tuple[str, ...], asked: Asked, name: str)
     while end in text:
         end += "-"
     told = asked.array
-    known = {
+    known = asked.variables | {  # which Grid Engine sets itself, whatever -v says
         "SGE_TASK_FIRST": str(told.first if told else "undefined"),
         "SGE_TASK_LAST": str(told.numbers[-1] if told else "undefined"),
         "SGE_TASK_STEPSIZE": str(told.step if told else "undefined"),
         "JOB_NAME": name,
-        **asked.variables,
     }
     number = '"$1"' if told else "undefined"
     values = " ".join(f"{key}={quote(value)}" for key, value in known.items())
     argv = " ".join(map(quote, (*(interpreter or ["/bin/sh"]), "/dev/fd/3", *arguments)))
     body = text if text.endswith("\n") else f"{text}\n"
     return (
-        f"gb_run() {{\nexport SGE_TASK_ID={number} {values}\n"
+        f"gb_run() {{\nexport {values} SGE_TASK_ID={number}\n"
         'export NSLOTS="$CIGRI_RESOURCES" JOB_ID="${JOB_ID:-$OAR_JOB_ID}"\n'
         f"{_redirected(asked)}{argv} 3<<'{end}'\n{body}{end}\n}}; gb_run"
     )
@@ -238,12 +249,20 @@ def _add_clusters(table: dict[str, Any], typed: Typed, asked: Asked) -> list[str
 
 def _condition(one: Resource) -> str:
     """Return a resource as a JDL's condition; a name alone is one that is true."""
-    text = one.text if "=" in one.text else f"{one.text}=TRUE"
+    name, is_set, value = one.text.partition("=")
+    if is_set and not AMOUNT.fullmatch(value):
+        raise _no_resource(one)
+    text = f"{name}='{value}'" if is_set else f"{name}=TRUE"
     try:
-        return properties(text)
+        properties(text)
     except ValueError as error:
-        wrong = f"{one.place}: -l {one.text}: it is not a resource; NAME=VALUE is right"
-        raise (Mistyped if one.place == COMMAND_LINE else ConfigError)((wrong,)) from error
+        raise _no_resource(one) from error
+    return text
+
+
+def _no_resource(one: Resource) -> ConfigError:
+    wrong = f"{one.place}: -l {one.text}: {RESOURCE_RIGHT}"
+    return (Mistyped if one.place == COMMAND_LINE else ConfigError)((wrong,))
 
 
 def _add_resources(table: dict[str, Any], words: tuple[str, ...], asked: Asked) -> list[str]:
@@ -282,7 +301,12 @@ def _take_soft(table: dict[str, Any], asked: Asked) -> list[str]:
 
 
 def _absolute(folder: str) -> str:
-    """Return a folder from /; an empty one is where this is typed."""
+    """Return a folder from /; an empty one is where this is typed.
+
+    What begins with ~ or $HOME is so where the task runs.
+    """
+    if folder[:1] in ("~", "$"):
+        return folder
     try:
         return os.path.abspath(folder or ".")
     except FileNotFoundError as error:

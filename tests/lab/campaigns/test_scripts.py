@@ -1,0 +1,63 @@
+"""The table by which the lines of scripts are read is that of a real qsub."""
+
+import json
+
+import pytest
+
+from gridbridge.shell.runner import quote
+from tests.config.qsub_lines import HARD, REFUSED, SHELL, TAKEN, VARIABLES
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(120)]
+
+FOLDER = "as-qsub"
+SUBMIT = """
+job=$(timeout 20 qsub -h -terse "$1" 2>/dev/null </dev/null) || { echo refused; exit; }
+qstat -j "${job%%.*}"
+qdel "${job%%.*}" >/dev/null
+"""
+
+
+@pytest.fixture(scope="module")
+def answers(grid: Grid) -> dict[str, str]:
+    """Submit a script with each of the lines, held; return what qstat says of each job."""
+    lines = (*TAKEN, *(f"#$ {options}" for options in REFUSED))
+    steps = [f"mkdir -p {FOLDER} && cd {FOLDER} && printf %s {quote(SUBMIT)} >submit"]
+    for number, line in enumerate(lines):
+        steps.append(f"printf '#!/bin/sh\\n%s\\necho\\n' {quote(line)} >job{number}")
+        steps.append(f"sh submit job{number} >answer{number}")
+    steps.append(f"rm -rf ../{FOLDER}/job* && tail -n +1 answer* && rm -r ../{FOLDER}")
+    out = grid.on("alpha-master", "sh", "-s", user="alice", stdin="\n".join(steps)).out
+    answered = dict(part.split(" <==\n", 1) for part in ("\n" + out).split("\n==> ")[1:])
+    return {line: answered[f"answer{number}"] for number, line in enumerate(lines)}
+
+
+def fields(answer: str, line: str) -> dict[str, str]:
+    """Return what the table has of a job, as qstat says it."""
+    rows = (row.partition(":") for row in answer.splitlines())
+    known = {name.strip(): value.strip() for name, _, value in rows}
+    found = {key: known[key].replace("NONE:", "") for key in known.keys() & TAKEN_KEYS}
+    if VARIABLES in found:
+        found[VARIABLES] = ",".join(found[VARIABLES].split(",")[1:])  # but TERM
+    if HARD in found:
+        found[HARD] = ",".join(sorted(found[HARD].split(","), key=lambda one: one[:4] != "h_rt"))
+    if "#$ -N" not in line.replace("\t", " ") and "#$-N" not in line:
+        del found["job_name"]
+    return {key: value for key, value in found.items() if value}
+
+
+TAKEN_KEYS = frozenset(key for wanted in TAKEN.values() for key in wanted) | {SHELL}
+
+
+def test_a_real_qsub_reads_the_lines_so(answers: dict[str, str]) -> None:
+    """What a job asks for, as the master has it."""
+    found = {line: fields(answers[line], line) for line in TAKEN}
+
+    wrong = {line: (found[line], TAKEN[line]) for line in TAKEN if found[line] != TAKEN[line]}
+    assert not wrong, json.dumps(wrong, indent=1)
+
+
+def test_a_real_qsub_refuses_the_others(answers: dict[str, str]) -> None:
+    taken = [options for options in REFUSED if answers[f"#$ {options}"].strip() != "refused"]
+
+    assert taken == []
