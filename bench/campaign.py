@@ -8,6 +8,7 @@ kept_tasks  what is kept of 1,000,000 ended tasks (bench/kept_tasks.py)
 locks       the state file while others wait to write it (bench/locks.py)
 reading     a cycle's look at tasks that run (bench/reading.py)
 ledger      arrays noted in root's ledger (bench/ledger.py)
+sending     what a call that sends arrays costs root (bench/sending.py)
 injected    tasks submitted to real Grid Engine and OAR; needs the lab (bench/injection.py)
 questions   how often two clusters are asked; needs the lab (bench/questions.py)
 harvest     how a campaign fills a real cluster; needs the lab (bench/harvest.py)
@@ -29,7 +30,17 @@ from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import cycle, harvest, injection, kept_tasks, ledger, locks, questions, reading
+from bench import (
+    cycle,
+    harvest,
+    injection,
+    kept_tasks,
+    ledger,
+    locks,
+    questions,
+    reading,
+    sending,
+)
 from bench.rows import Row, show
 from gridbridge.config.submission import jdl
 from gridbridge.services.campaigns.intake import Intake
@@ -38,6 +49,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 
 TASKS = 1_000_000
+NO_LAB = ("brought", "cycle", "kept_tasks", "locks", "reading", "ledger", "sending")
 MOST_S, MOST_MB = 60.0, 500.0
 JDL = '{"name": "b", "param_file": "lines", "clusters": {"beta": {"exec_file": "run"}}}'
 PAUSE_S = 0.05  # between two looks of the intake; a runner's is 1 s
@@ -53,11 +65,12 @@ def main() -> None:
         "locks": locks.rows,
         "ledger": lambda: ledger.rows(options.tasks),
         "reading": reading.rows,
+        "sending": lambda: sending.rows(options.tasks),
         "injected": injection.rows,
         "questions": questions.rows,
         "harvest": harvest.rows,
     }
-    chosen = options.parts or ("brought", "cycle", "kept_tasks", "locks", "reading", "ledger")
+    chosen = options.parts or NO_LAB
     rows = [row for name in chosen for row in parts[name]()]
     show(rows)
     if options.json:

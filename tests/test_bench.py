@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import text
 
-from bench import campaign, cycle, elastic_replay, kept_tasks, ledger, locks, reading
+from bench import campaign, cycle, elastic_replay, kept_tasks, ledger, locks, reading, sending
 from bench.rows import Row
 from gridbridge.model.elastic.replayed import Ran, ReplayRules, Terms
 from gridbridge.model.elastic.sections import Demand
@@ -21,6 +21,7 @@ FEW = {
     locks: {"TASKS": 200, "AN_ARRAY": 20, "CAMPAIGNS": 3, "CLUSTERS": 2},
     ledger: {"AN_ARRAY": 10, "SOME": 1},
     reading: {"FEW": 1, "MANY": 2, "RUNS": 1},
+    sending: {"SIZE": 10, "FEW": 20, "RUNS": 1},
 }
 PARTS: dict[str, Callable[[], list[Row]]] = {
     "brought": lambda: campaign.brought(20),
@@ -29,6 +30,7 @@ PARTS: dict[str, Callable[[], list[Row]]] = {
     "locks": locks.rows,
     "ledger": lambda: ledger.rows(30),
     "reading": reading.rows,
+    "sending": lambda: sending.rows(50),
 }
 
 

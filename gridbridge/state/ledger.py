@@ -8,12 +8,12 @@ import errno
 import fcntl
 import os
 import stat
-from bisect import bisect_left, bisect_right
 from contextlib import suppress
 
 from gridbridge.errors import AlreadySubmitted, Ended, LedgerLost, NotACopy, NotAsBrought
 from gridbridge.model.campaigns.numbers import read_attempts
 from gridbridge.model.places import LEDGER, LEDGER_CUT
+from gridbridge.state.sent_tasks import SentTasks
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -40,11 +40,18 @@ class Ledger:
         """
         self._folder, self._name = folder, f"c.{campaign}"
         self._path = f"{folder}/{self._name}"
+        self._file: list[str] = []  # what is noted of it; empty while nothing is
+        self._parts: dict[str, list[str]] = {}  # by their numbers
+        self._arrays: dict[str, list[str]] = {}  # by their numbers
+        self._jobs: dict[str, str] = {}  # the first id of each array
+        self._again: set[str] = set()  # arrays
+        self._requests: set[str] = set()  # that took the campaign up
+        self._sent: SentTasks | None = None  # read when it is needed
+        self.has_ended = False  # and its owner has not taken it up again since
         try:
             _own(folder)
             self._end = _opened(self._path)
-            self._rows = self._read() if self._end != NONE else []
-            self._jobs = _jobs(self._rows)
+            self._note(self._read() if self._end != NONE else [])
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno == NO_ROOM:
                 raise  # nothing is lost
@@ -59,6 +66,24 @@ class Ledger:
             os.ftruncate(self._end, len(whole + end))
             _tell(f"{LEDGER_CUT} {self._name} {len(cut)}\n")
         return [line.split() for line in whole.decode("ascii").split("\n") if line]
+
+    def _note(self, rows: list[list[str]]) -> None:
+        """Know lines, so that none is looked for among all of them."""
+        for row in rows:
+            kind, *words = row
+            if kind == FILE and not self._file:
+                self._file = row
+            elif kind == PART:
+                self._parts.setdefault(words[0], row)
+            elif kind == ARRAY:
+                self._arrays.setdefault(words[0], row)
+            elif kind == JOB:
+                self._jobs.setdefault(words[0], words[1])
+            elif kind == AGAIN:
+                self._again.add(words[0])
+            elif kind == TAKEN_UP:
+                self._requests.add(words[0])
+            self.has_ended = kind == END or (self.has_ended and kind != TAKEN_UP)
 
     def __enter__(self) -> "Ledger":
         return self
@@ -82,17 +107,6 @@ class Ledger:
         """Whether the campaign's file is noted: something of it was to be submitted before."""
         return bool(self._file)
 
-    @property
-    def _file(self) -> list[str]:
-        """What is noted of the campaign's file; empty while nothing is."""
-        return next((row for row in self._rows if row[0] == FILE), [])
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the campaign's end was told, and its owner has not taken it up again since."""
-        told = [row[0] for row in self._rows if row[0] in (END, TAKEN_UP)]
-        return told[-1:] == [END]
-
     def end(self) -> None:
         """Note that the campaign has ended: nothing more of it is submitted or released."""
         if not self.has_ended:
@@ -100,7 +114,7 @@ class Ledger:
 
     def take_up(self, request: str) -> None:
         """Note that its owner took it up again, by a request that does that once; else Ended."""
-        if [TAKEN_UP, request] not in self._rows:
+        if request not in self._requests:
             self._add([TAKEN_UP, request])
         self.require_going()
 
@@ -137,17 +151,17 @@ class Ledger:
         Raises NotAsBrought when it was another at the first call.
         """
         now = [PART, str(part), digest, str(tasks)]
-        if now in self._rows:
+        if now == self._parts.get(str(part)):
             return
-        is_known = any(row[0] in (FILE, PART) and digest in row for row in self._rows)
+        is_known = any(digest in row for row in (self._file, *self._parts.values()))
         if is_known or self.tasks_of(part) is not None:
             raise NotAsBrought(f"{self._path}: part {part} is not the file that it was")
         self._add(now)
 
     def tasks_of(self, part: int) -> int | None:
         """Return how many tasks a part has; None while nothing of it was submitted."""
-        found = (int(row[3]) for row in self._rows if row[:2] == [PART, str(part)])
-        return next(found, None)
+        row = self._parts.get(str(part))
+        return int(row[3]) if row else None
 
     def job(self, array: int) -> str:
         """Return the id of an array that was submitted, empty when that is not known."""
@@ -160,57 +174,59 @@ class Ledger:
         NotACopy for copies that are none, or too many of one task, and Ended.
         """
         now = [ARRAY, str(array), cluster, tasks, *([COPIES] if is_of_copies else [])]
-        arrays = [row for row in self._rows if row[0] == ARRAY]
-        if now in arrays:
+        before = self._arrays.get(str(array))
+        if now == before:
             if not self.job(array):
                 self.require_going()
             self._once_more(array)
             return
-        if any(row[1] == str(array) for row in arrays):
+        if before:
             raise AlreadySubmitted(f"{self._path}: array {array} has other tasks")
-        wanted = Wanted(tasks)
-        if any(wanted.meets(row[3]) for row in arrays):
+        wanted = [task for task, _ in read_attempts(tasks)]
+        if self._sent_tasks.have(tasks):
             raise AlreadySubmitted(f"{self._path}: an attempt of {tasks[:40]} was submitted before")
-        if wanted.is_twofold and not is_of_copies:
+        if len(set(wanted)) < len(wanted) and not is_of_copies:
             raise AlreadySubmitted(f"{self._path}: a task comes twice in {tasks[:40]}")
         if is_of_copies:
-            self._require_copies(tasks)
+            self._require_copies(wanted)
         self.require_going()
         self._add(now)
+        self._sent_tasks.add(array, tasks)
+
+    @property
+    def _sent_tasks(self) -> SentTasks:
+        if self._sent is None:
+            self._sent = SentTasks((int(row[1]), row[3]) for row in self._arrays.values())
+        return self._sent
 
     def earlier(self, array: int, tasks: str) -> "list[Earlier]":
         """Return the other arrays that have some of these tasks, whichever attempts of them."""
-        wanted = sorted({task for task, _ in read_attempts(tasks)})
-        rows = (row for row in self._rows if row[0] == ARRAY and row[1] != str(array))
-        found = ((row, _places(row[3], wanted)) for row in rows)
-        return [(int(row[1]), row[2], self.job(int(row[1])), some) for row, some in found if some]
+        read_attempts(tasks)  # ParseError for anything else than tasks
+        found = self._sent_tasks.places(tasks)
+        found.pop(array, None)
+        return [
+            (number, self._arrays[str(number)][2], self.job(number), some)
+            for number, some in found.items()
+        ]
 
-    def _require_copies(self, tasks: str) -> None:
-        wanted = [task for task, _ in read_attempts(tasks)]
-        new = sorted(set(wanted))
-        for row in self._rows:
-            new = _without(new, row[3]) if row[0] == ARRAY else new
-        if new:
-            raise NotACopy(f"{self._path}: task {new[0]} was not submitted before")
-        times: dict[int, int] = {}
-        for task in [*self._copied(), *wanted]:
+    def _require_copies(self, wanted: list[int]) -> None:
+        for task in sorted(set(wanted)):
+            if not self._sent_tasks.has_task(task):
+                raise NotACopy(f"{self._path}: task {task} was not submitted before")
+        times = self.copies_before()
+        for task in wanted:
             times[task] = times.get(task, 0) + 1
             if times[task] > MOST_COPIES:
                 raise NotACopy(f"{self._path}: task {task} gets {MOST_COPIES} copies at most")
 
-    def _copied(self, before: int = 0) -> list[int]:
-        """Return the tasks of arrays of copies, of those before an array if one is given."""
-        rows = (row for row in self._rows if row[0] == ARRAY and row[4:] == [COPIES])
-        return [
-            task
-            for row in rows
-            if not before or int(row[1]) < before
-            for task, _ in read_attempts(row[3])
-        ]
-
-    def copies_of(self, task: int, before: int) -> int:
-        """Return how many copies of a task were submitted by arrays before that one."""
-        return self._copied(before).count(task)
+    def copies_before(self, array: int = 0) -> dict[int, int]:
+        """Return how many copies tasks have in arrays before one, or in all, by task."""
+        found: dict[int, int] = {}
+        for number, row in self._arrays.items():
+            if row[4:] == [COPIES] and (not array or int(number) < array):
+                for task, _ in read_attempts(row[3]):
+                    found[task] = found.get(task, 0) + 1
+        return found
 
     def _once_more(self, array: int) -> None:
         if not (self.job(array) or self.was_repeated(array)):
@@ -218,20 +234,19 @@ class Ledger:
 
     def was_repeated(self, array: int) -> bool:
         """Say whether an array may have been submitted several times, because answers were lost."""
-        return [AGAIN, str(array)] in self._rows
+        return str(array) in self._again
 
     def arrays(self) -> tuple[tuple[str, ...], ...]:
         """Return each array's number, cluster and tasks, and its id, empty when not known.
 
         Those of copies have a word more.
         """
-        rows = (row for row in self._rows if row[0] == ARRAY)
+        rows = self._arrays.values()
         return tuple((*row[1:4], self.job(int(row[1])), *row[4:]) for row in rows)
 
     def submitted(self, array: int, job: str) -> None:
         """Note under which id it was submitted."""
         self._add([JOB, str(array), job])
-        self._jobs.setdefault(str(array), job)
 
     def _begin(self) -> None:
         """Make its file; OSError where another call did so since we looked."""
@@ -254,61 +269,7 @@ class Ledger:
         if written != len(line):
             os.ftruncate(self._end, before)
             raise OSError(NO_ROOM, "No space left on device", self._path)
-        self._rows.append(row)
-
-
-class Wanted:
-    """The attempts that an array is to have; the earlier ones are never listed one by one."""
-
-    def __init__(self, tasks: str) -> None:
-        """Read them; ParseError for anything else than tasks with their attempts."""
-        self._tasks: dict[str, list[int]] = {}  # by attempt
-        for task, attempt in sorted(read_attempts(tasks)):
-            self._tasks.setdefault(str(attempt), []).append(task)
-
-    @property
-    def is_twofold(self) -> bool:
-        """Whether a task has several attempts among them."""
-        every = [task for some in self._tasks.values() for task in some]
-        return len({*every}) < len(every)
-
-    def meets(self, earlier: str) -> bool:
-        """Say whether one of them is in what an earlier array of ours has."""
-        for part in earlier.split(","):
-            numbers, _, attempt = part.partition(":")
-            if wanted := self._tasks.get(attempt):
-                first, _, last = numbers.partition("-")
-                at = bisect_left(wanted, int(first))
-                if at < len(wanted) and wanted[at] <= int(last or first):
-                    return True
-        return False
-
-
-def _jobs(rows: list[list[str]]) -> dict[str, str]:
-    """Return the first id that is noted of each array, by its number."""
-    return {row[1]: row[2] for row in reversed(rows) if row[0] == JOB}
-
-
-def _places(earlier: str, wanted: list[int]) -> list[int]:
-    """Return at which places an earlier array has some tasks, which are in order."""
-    found, before = [], 0
-    for part in earlier.split(","):
-        first, _, last = part.partition(":")[0].partition("-")
-        here = wanted[bisect_left(wanted, int(first)) : bisect_right(wanted, int(last or first))]
-        found += [before + task - int(first) + 1 for task in here]
-        before += int(last or first) - int(first) + 1
-    return found
-
-
-def _without(tasks: list[int], earlier: str) -> list[int]:
-    """Return those of some tasks, in order, that are not in what an earlier array has."""
-    for part in earlier.split(","):
-        first, _, last = part.partition(":")[0].partition("-")
-        tasks = [
-            *tasks[: bisect_left(tasks, int(first))],
-            *tasks[bisect_right(tasks, int(last or first)) :],
-        ]
-    return tasks
+        self._note([row])
 
 
 def _opened(path: str) -> int:

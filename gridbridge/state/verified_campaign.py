@@ -8,8 +8,6 @@ tasks of a part follow those of the file and of the parts before. Hot programs l
 import hashlib
 import json
 import os
-from io import BytesIO
-from itertools import islice
 
 from gridbridge.errors import NotAsBrought, NotRead, StateError
 from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE, file_of
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 512 << 20
 MAX_FIRST_BYTES = 4 << 20  # a script of 60,000 bytes for each of many clusters
+FEW = 32  # lines, each of which is looked for
 
 
 class VerifiedCampaign:
@@ -60,9 +59,10 @@ class VerifiedCampaign:
 
     def lines(self, tasks: "Iterable[int]", ledger: "Ledger") -> dict[int, bytes]:
         """Return the parameters of some tasks, by number; NotRead where it has none."""
-        wanted = sorted(tasks)
+        wanted = sorted(set(tasks))
         found = _lines(self._whole, wanted)
-        first, part, left = _count(self._whole), 0, wanted[len(found) :]
+        left, part = wanted[len(found) :], 0
+        first = _count(self._whole) if left else 0
         while left:
             part += 1
             count = ledger.tasks_of(part)
@@ -146,7 +146,29 @@ def _count(whole: bytes) -> int:
 
 
 def _lines(whole: bytes, places: list[int]) -> dict[int, bytes]:
-    """Return some of those lines, counted from 0; there may be a hundred million beside them."""
-    wanted = {place for place in places if place < _count(whole)}
-    lines = islice(BytesIO(whole), 1, 2 + max(wanted, default=-1))
-    return {place: line[:-1] for place, line in enumerate(lines) if place in wanted}
+    """Return some of those lines, counted from 0 and in order, up to the first that is not there.
+
+    There may be a hundred million beside them: none of those is made a line of its own.
+    """
+    found: dict[int, bytes] = {}
+    at, number = _after(whole, 0, 1), 0
+    for place in places:
+        at, number = _after(whole, at, place - number), place + 1
+        if at < 0 or (end := whole.find(b"\n", at)) < 0:
+            break
+        found[place] = whole[at:end]
+        at = end + 1
+    return found
+
+
+def _after(whole: bytes, at: int, lines: int) -> int:
+    """Return where so many lines end that begin at a byte; -1 where there are fewer.
+
+    No byte is looked at twice: as each line has one at least, as many bytes as lines are left to
+    pass never are too many.
+    """
+    while lines > FEW and 0 <= at < len(whole):
+        at, lines = at + lines, lines - whole.count(b"\n", at, at + lines)
+    while lines and at >= 0:
+        at, lines = whole.find(b"\n", at) + 1 or -1, lines - 1
+    return at

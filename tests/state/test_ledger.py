@@ -95,6 +95,28 @@ def test_attempts_meet_by_their_ranges(
             ledger.intend(2, "beta", tasks)
 
 
+@pytest.mark.parametrize("again", ["5:1", "05:1", "5:01", "4-005:001"])
+def test_an_attempt_is_the_same_however_its_number_is_written(folder: str, again: str) -> None:
+    """Whoever has stolen the service account submits no attempt twice by a nought."""
+    with brought(folder) as ledger:
+        ledger.intend(1, "beta", "0:1,0005:01")
+        with pytest.raises(AlreadySubmitted, match="was submitted before"):
+            ledger.intend(2, "beta", again)
+
+
+def test_runs_that_lie_within_others_are_found(folder: str) -> None:
+    """Whatever a ledger has."""
+    with brought(folder):
+        lines = ["file 1000 abc", "array 1 beta 0-99:1", "array 2 beta 50-60:1", ""]
+        (Path(folder) / "c.12").write_text("\n".join(lines))
+
+    with Ledger(12, folder) as ledger:
+        assert ledger.earlier(9, "70:2") == [(1, "beta", "", [71])]
+        assert ledger.earlier(9, "60-61:2") == [(1, "beta", "", [61, 62]), (2, "beta", "", [11])]
+        with pytest.raises(AlreadySubmitted, match="was submitted before"):
+            ledger.intend(3, "beta", "99-100:1")
+
+
 def test_an_array_costs_what_it_has_however_many_were_sent(
     folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,7 +282,7 @@ def test_a_copy_is_of_a_task_that_was_submitted_and_the_second_is_the_last(folde
         with pytest.raises(AlreadySubmitted):
             ledger.intend(4, "delta", "8:2", is_of_copies=True)
 
-        assert [ledger.copies_of(9, before=number) for number in (2, 3, 4)] == [0, 1, 2]
+        assert [ledger.copies_before(number).get(9, 0) for number in (2, 3, 4)] == [0, 1, 2]
         assert ledger.arrays()[1:] == (
             ("2", "gamma", "8-9:2", "44", "copies"),
             ("3", "delta", "9:3", "", "copies"),

@@ -67,9 +67,10 @@ class Content:
             Task(n, k, words(self._lines[n].decode("utf-8", "surrogateescape")))
             for n, k in self._asked[place]
         )
-        before = self._order.arrays[place].array
-        for task in found if self._order.is_of_copies else ():
-            task.copy = self._ledger.copies_of(task.number, before=before) + 1
+        if self._order.is_of_copies:
+            copies = self._ledger.copies_before(self._order.arrays[place].array)
+            for task in found:
+                task.copy = copies.get(task.number, 0) + 1
         return found
 
     def spec(self, array: ArrayId, tasks: tuple[Task, ...], person: str) -> JobSpec:

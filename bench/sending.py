@@ -1,0 +1,123 @@
+"""What sending arrays of 1000 costs root, in a campaign of 1,000,000 tasks and in one of 2,000.
+
+Times are of CPU, the fastest of some. A call begins an interpreter, reads and checks the campaign's
+file, and notes each array in root's ledger, which has all arrays before. What the cluster's own
+programs take is left out: that is the same however long the campaign is.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import cast
+
+from bench.rows import Row
+from gridbridge.methods.arrays.content import Content
+from gridbridge.methods.arrays.order import Order
+from gridbridge.model.campaigns.names import UNIQUE, ArrayId
+from gridbridge.state.ledger import Ledger
+from gridbridge.state.verified_campaign import VerifiedCampaign
+
+SIZE, FEW, RUNS = 1000, 2000, 9  # tasks of an array, tasks of the short campaign, runs
+LAST = 2  # arrays that a call sends
+MOST_CALLS, MOST_TIMES = 3.0, 1.2
+LOADED = "import gridbridge.methods.as_user, gridbridge.methods.arrays.sending"
+AT = {"exec_file": "run", "slots": 1, "environment": "", "walltime_s": 60}
+
+
+def rows(tasks: int) -> list[Row]:
+    """Measure it."""
+    with TemporaryDirectory(dir="/var/tmp") as folder:  # /tmp may be memory
+        few, many = (_Site(Path(folder, str(count)), count) for count in (FEW, tasks))
+        few_read_s, few_sent_s = few.took_s()
+        read_s, sent_s = many.took_s()
+    call_s = _started_s() + few_read_s + few_sent_s
+    return [
+        Row(what=f"the file of {tasks} tasks read and checked", measured=read_s, unit="s CPU",
+            limit=MOST_CALLS * call_s, baseline=call_s),
+        Row(what="  an array more, then", measured=1000 * sent_s, unit="ms CPU",
+            limit=MOST_TIMES * 1000 * few_sent_s, baseline=1000 * few_sent_s),
+    ]  # fmt: skip
+
+
+class _Site:
+    """A campaign whose arrays were sent, but for the last ones."""
+
+    def __init__(self, folder: Path, tasks: int) -> None:
+        folder.mkdir()
+        self._folder = folder
+        arrays = range(max(LAST, tasks // SIZE))
+        self._sent, self._new = arrays[:-LAST], arrays[-LAST:]
+        header = {"name": "n", "clusters": {"beta": AT}, UNIQUE: "1"}
+        lines = (json.dumps(header), *(f"case-{n:07} --seed {n:07}" for n in range(tasks)))
+        (folder / "c.1").write_text("".join(f"{line}\n" for line in lines))
+        self._tasks = [_tasks(number, tasks) for number in arrays]
+
+    def took_s(self) -> tuple[float, float]:
+        """Return how long a call reads and checks the file, and what each array takes then."""
+        runs = [self._call(f"{self._folder}/ledger.{run}") for run in range(RUNS)]
+        return min(read_s for read_s, _ in runs), min(sent_s for _, sent_s in runs)
+
+    def _call(self, folder: str) -> tuple[float, float]:
+        with Ledger(1, folder) as ledger:
+            ledger.require(os.getuid(), "")
+        noted = (
+            f"array {one + 1} beta {self._tasks[one]}\njob {one + 1} 7\n" for one in self._sent
+        )
+        Path(folder, "c.1").write_text("".join(noted))
+        with Ledger(1, folder) as ledger:
+            read_s = _cpu_s(lambda: self._read(ledger))
+            content = self._read(ledger)
+            ledger.earlier(0, self._tasks[0])
+            sent_s = _cpu_s(lambda: [self._send(ledger, content, at) for at in range(LAST)])
+        return read_s, sent_s / LAST
+
+    def _read(self, ledger: Ledger) -> Content:
+        brought = VerifiedCampaign(1, str(self._folder))
+        brought.note(ledger)
+        order = SimpleNamespace(
+            arrays=tuple(ArrayId("alpha", 1, one + 1) for one in self._new),
+            tasks=tuple(self._tasks[one] for one in self._new),
+            cluster="beta",
+            campaign=1,
+            file="c.1",
+            section={},
+            is_of_copies=False,
+        )
+        return Content(cast("Order", order), brought, ledger)
+
+    def _send(self, ledger: Ledger, content: Content, place: int) -> None:
+        number = self._new[place]
+        ledger.earlier(number + 1, self._tasks[number])
+        ledger.intend(number + 1, "beta", self._tasks[number])
+        content.spec(ArrayId("alpha", 1, number + 1), content.tasks(place), "alice")
+        ledger.submitted(number + 1, "7")
+
+
+def _tasks(number: int, tasks: int) -> str:
+    size = min(SIZE, tasks // LAST)
+    return f"{number * size}-{number * size + size - 1}:1"
+
+
+def _started_s() -> float:
+    """Return what it takes to begin the program that root runs."""
+    return min(_started_once_s() for _ in range(RUNS))
+
+
+def _started_once_s() -> float:
+    child = subprocess.Popen([sys.executable, "-I", "-c", LOADED])
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert not child.returncode
+    return used.ru_utime + used.ru_stime
+
+
+def _cpu_s(work: Callable[[], object]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began

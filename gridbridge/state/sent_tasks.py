@@ -1,0 +1,82 @@
+"""Which attempts of a campaign's tasks its arrays have: looked up, however many were sent.
+
+An array is read once, a run of consecutive tasks after the other. Hot programs load this module.
+"""
+
+from bisect import bisect_left, insort
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    Run = tuple[int, int, int, int]  # its first and last task, tasks of its array before it, array
+
+
+class SentTasks:
+    """The runs of all arrays, by attempt, each in the order of its first task."""
+
+    def __init__(self, arrays: "Iterable[tuple[int, str]]" = ()) -> None:
+        """Read arrays of ours: their numbers, and their tasks in words."""
+        self._runs: dict[int, list[Run]] = {}
+        self._reach: dict[int, list[int]] = {}  # the last task of a run and of all before it
+        for array, tasks in arrays:
+            for attempt, run in _runs(array, tasks):
+                self._runs.setdefault(attempt, []).append(run)
+        for attempt, runs in self._runs.items():
+            runs.sort()
+            reach = self._reach[attempt] = []
+            for run in runs:
+                reach.append(max(run[1], reach[-1]) if reach else run[1])
+
+    def add(self, array: int, tasks: str) -> None:
+        """Add an array of which nothing is here."""
+        for attempt, run in _runs(array, tasks):
+            runs, reach = self._runs.setdefault(attempt, []), self._reach.setdefault(attempt, [])
+            at = bisect_left(runs, run)
+            insort(runs, run)
+            reach.insert(at, max(run[1], reach[at - 1]) if at else run[1])
+
+    def have(self, tasks: str) -> bool:
+        """Say whether an attempt of these is in an array."""
+        return any(
+            True
+            for attempt, (first, last, *_) in _runs(0, tasks)
+            for _ in self._between(attempt, first, last)
+        )
+
+    def has_task(self, task: int) -> bool:
+        """Say whether an attempt of a task is in an array."""
+        return any(True for attempt in self._runs for _ in self._between(attempt, task, task))
+
+    def places(self, tasks: str) -> dict[int, list[int]]:
+        """Return at which places arrays have these tasks, whichever attempts; by array."""
+        found: dict[int, set[int]] = {}
+        for _, (first, last, *_) in _runs(0, tasks):
+            for attempt in self._runs:
+                for begin, end, before, array in self._between(attempt, first, last):
+                    some = range(max(first, begin), min(last, end) + 1)
+                    found.setdefault(array, set()).update(before + n - begin + 1 for n in some)
+        return {array: sorted(found[array]) for array in sorted(found)}
+
+    def _between(self, attempt: int, first: int, last: int) -> "Iterator[Run]":
+        """Give the runs of an attempt that have one of these tasks; no others are looked at.
+
+        No two runs of an attempt meet, so that only the first run before these tasks may be none.
+        """
+        runs, reach = self._runs.get(attempt, []), self._reach.get(attempt, [])
+        at = bisect_left(runs, (last + 1,)) - 1
+        while at >= 0 and reach[at] >= first:
+            if runs[at][1] >= first:
+                yield runs[at]
+            at -= 1
+
+
+def _runs(array: int, tasks: str) -> "Iterator[tuple[int, Run]]":
+    """Give the runs of an array, each with its attempt."""
+    before = 0
+    for part in tasks.split(","):
+        numbers, _, attempt = part.partition(":")
+        begin, _, end = numbers.partition("-")
+        first, last = int(begin), int(end or begin)
+        yield int(attempt), (first, last, before, array)
+        before += last - first + 1

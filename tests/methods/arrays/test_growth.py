@@ -1,0 +1,165 @@
+"""What sending an array costs does not grow with its campaign, measured alike on every machine.
+
+Counted are the bytes that are read, hashed and searched, and the lines of Python that run.
+"""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from gridbridge.methods.arrays.content import Content
+from gridbridge.methods.arrays.order import Order
+from gridbridge.model.campaigns.names import UNIQUE, ArrayId
+from gridbridge.shell import files
+from gridbridge.state import verified_campaign
+from gridbridge.state.ledger import Ledger
+from gridbridge.state.verified_campaign import VerifiedCampaign
+from tests.steps import steps
+
+SIZE = 100  # tasks of an array
+FEW, MANY = 1000, 10_000  # tasks of a campaign
+AT = {"exec_file": "run", "slots": 1, "environment": "", "walltime_s": 60}
+
+
+class Searched(bytes):
+    """What a file has, and how many of its bytes are looked at for ends of lines."""
+
+    looked_at = 0
+
+    def count(self, what: bytes, begin: int, end: int) -> int:  # type: ignore[override]
+        """Count all of them between two places."""
+        self.looked_at += min(end, len(self)) - begin
+        return super().count(what, begin, end)
+
+    def find(self, what: bytes, begin: int) -> int:  # type: ignore[override]
+        """Count those up to the one that is found."""
+        found = super().find(what, begin)
+        self.looked_at += (found if found >= 0 else len(self)) + 1 - begin
+        return found
+
+
+class Site:
+    """A campaign of so many tasks, of which all but the last arrays were sent."""
+
+    def __init__(self, folder: Path, tasks: int, arrays: int = 1) -> None:
+        folder.mkdir()
+        self._folder, self._arrays = folder, range(tasks // SIZE - arrays, tasks // SIZE)
+        header = {"name": "n", "clusters": {"beta": AT}, UNIQUE: "1"}
+        lines = (json.dumps(header), *(f"case-{n} --seed {n}" for n in range(tasks)))
+        self.whole = "".join(f"{line}\n" for line in lines).encode()
+        (folder / "c.12").write_bytes(self.whole)
+        with self.ledger() as ledger:
+            VerifiedCampaign(12, str(folder)).note(ledger)
+            for number in range(self._arrays[0]):
+                ledger.intend(number + 1, "beta", self.tasks(number))
+                ledger.submitted(number + 1, str(number + 1))
+
+    @staticmethod
+    def tasks(number: int) -> str:
+        """Return the tasks of an array."""
+        return f"{number * SIZE}-{number * SIZE + SIZE - 1}:1"
+
+    def ledger(self) -> Ledger:
+        """Return root's ledger, as a new call reads it."""
+        return Ledger(12, str(self._folder / "ledger"))
+
+    def content(self, ledger: Ledger) -> Content:
+        """Return what a call reads and checks."""
+        order = SimpleNamespace(
+            arrays=tuple(ArrayId("alpha", 12, number + 1) for number in self._arrays),
+            tasks=tuple(map(self.tasks, self._arrays)),
+            cluster="beta",
+            campaign=12,
+            file="c.12",
+            section={},
+            is_of_copies=False,
+        )
+        brought = VerifiedCampaign(12, str(self._folder))
+        brought.note(ledger)
+        return Content(cast("Order", order), brought, ledger)
+
+    def send(self, content: Content, ledger: Ledger, place: int) -> None:
+        """Do what a call does for each of its arrays, but for what its cluster does."""
+        number = self._arrays[place] + 1
+        assert ledger.earlier(number, self.tasks(number - 1)) == []
+        ledger.intend(number, "beta", self.tasks(number - 1))
+        ledger.submitted(number, str(number))
+        array = ArrayId("alpha", 12, number)
+        assert content.spec(array, content.tasks(place), "alice").tasks == SIZE
+
+
+@pytest.mark.parametrize("arrays", [1, 10])
+def test_a_call_reads_and_hashes_its_file_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrays: int
+) -> None:
+    """However many arrays it sends."""
+    site = Site(tmp_path / "site", FEW, arrays)
+    read_bytes, hashed_bytes = list[int](), list[int]()
+    read, sha256 = files.read, verified_campaign.hashlib.sha256
+
+    def reading(path: str, *limits: int) -> object:
+        found = read(path, *limits)
+        read_bytes.append(len(found[0]))
+        return found
+
+    def hashing(data: bytes) -> object:
+        hashed_bytes.append(len(data))
+        return sha256(data)
+
+    monkeypatch.setattr(verified_campaign.files, "read", reading)
+    monkeypatch.setattr(verified_campaign.hashlib, "sha256", hashing)
+    with site.ledger() as ledger:
+        content = site.content(ledger)
+        for place in range(arrays):
+            site.send(content, ledger, place)
+
+    assert read_bytes == hashed_bytes == [len(site.whole)]
+
+
+@pytest.mark.parametrize("tasks", [FEW, MANY])
+@pytest.mark.parametrize("step", [1, 7, 50], ids=["in a row", "near", "far apart"])
+def test_each_byte_of_a_file_is_looked_at_once(tmp_path: Path, tasks: int, step: int) -> None:
+    """For all tasks of a call together."""
+    whole = Searched(Site(tmp_path / "site", tasks).whole)
+    wanted = list(range(tasks - 1, 0, -step))[::-1]
+
+    found = verified_campaign._lines(whole, wanted)
+
+    assert found == {n: f"case-{n} --seed {n}".encode() for n in wanted}
+    assert whole.looked_at == len(whole)
+
+
+def test_the_lines_that_run_do_not_grow_with_a_campaign(tmp_path: Path) -> None:
+    """Neither what a call reads and checks, but for its ledger, nor what each array takes."""
+    took = []
+    for tasks in (FEW, MANY):
+        site = Site(tmp_path / str(tasks), tasks, arrays=2)
+        with site.ledger() as ledger:
+            content = site.content(ledger)
+            site.send(content, ledger, 0)
+            another = steps(lambda: site.send(content, ledger, 1))  # noqa: B023 - done at once
+        with site.ledger() as ledger:
+            reading = steps(lambda: site.content(ledger))  # noqa: B023 - done at once
+        took.append((reading, another))
+
+    few, many = took
+    assert many[0] <= 1.2 * few[0]
+    assert many[1] <= 1.01 * few[1]  # numbers have more digits
+
+
+def test_the_ledger_is_read_once_for_all_arrays(tmp_path: Path) -> None:
+    """Its lines are as many as the arrays that were sent."""
+    sites = [Site(tmp_path / str(tasks), tasks) for tasks in (FEW, MANY)]
+
+    def first(site: Site) -> int:
+        def once() -> None:
+            with site.ledger() as ledger:
+                ledger.earlier(1000, site.tasks(500))
+
+        return steps(once)
+
+    few, many = map(first, sites)
+    assert many <= 10 * few * 1.2
