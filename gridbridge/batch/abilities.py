@@ -24,7 +24,7 @@ from gridbridge.model.request import JobSpec, Pairs, Request, Variant
 from gridbridge.model.site.besteffort import BestEffortCell
 from gridbridge.model.site.host import CellFacts
 from gridbridge.model.site.setup import CellSetup, Settings
-from gridbridge.model.snapshot import QueueStatus
+from gridbridge.model.snapshot import JobStanding, QueueStatus
 
 Where = TypeVar("Where", contravariant=True)
 
@@ -235,6 +235,10 @@ class ShowsRequests(Protocol[Where]):
 
     def submitted(self, where: Where, job: int, task: int = 0, /) -> SubmittedJob:
         """Return a listed job; ParseError for one, or a task, that is not there."""
+        ...
+
+    def standing(self, where: Where, job: int, /) -> JobStanding:
+        """Return how a listed job stands; ParseError for one that is not there."""
         ...
 
     def limits(self, where: Where, queue: str, /) -> QueueLimits:

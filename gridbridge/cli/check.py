@@ -5,6 +5,7 @@ from dataclasses import asdict
 import click
 
 from gridbridge.cli import output
+from gridbridge.cli.options import CONFIG_FILE
 from gridbridge.model.site.setup import State
 from gridbridge.services.site import check as service
 from gridbridge.shell.clock import Clock
@@ -16,12 +17,14 @@ HEAD = ("STATE", "ITEM", "FOUND", "RIGHT")
 @click.command()
 @click.option("--json", "is_json", is_flag=True, help="Print everything as JSON.")
 @click.option("--all", "is_all", is_flag=True, help="Show what is right as well.")
-def check(is_json: bool, is_all: bool) -> None:
+@CONFIG_FILE
+def check(is_json: bool, is_all: bool, path: str) -> None:
     """Check the site and say what mends it.
 
     It looks at rights, files, both cells and the poller. Run it as root on the transfer host.
     Below the table stands the command that mends each item, to be pasted there. To anybody
-    else it says what it could not see, as a warning.
+    else it says what it could not see, as a warning. With --config it judges the site by that
+    file, though its programs read another: as for a change before it is made.
 
     Exit status: 0 all is well, 1 warnings, 2 something is broken.
 
@@ -30,7 +33,7 @@ def check(is_json: bool, is_all: bool) -> None:
       gridbridge check
       gridbridge check --json
     """
-    report = service.check(Clock())
+    report = service.check(Clock(), path)
     if is_json:
         output.as_json(asdict(report))
     else:

@@ -11,8 +11,14 @@ from gridbridge.state.shown import plain
 REFUSED = 1
 
 
-@click.command()
-@click.argument("words", metavar="JOB[.TASK]|SCRIPT", nargs=-1, required=True)
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument(
+    "words",
+    metavar="JOB[.TASK]|[QSUB OPTIONS] SCRIPT",
+    nargs=-1,
+    required=True,
+    type=click.UNPROCESSED,
+)
 @click.option(
     "--to",
     metavar="CLUSTER|QUEUE",
@@ -32,7 +38,8 @@ def explain(words: tuple[str, ...], to: str, path: str, is_json: bool) -> None:
     [cluster.CLUSTER.users] or by its own user_lists, pe_list and slots, and when the job's own
     words (-q, -l remote=false) keep it from coming there.
     JOB is a job that qstat lists, or a task of an array; anything else is given to `qsub -verify`,
-    which reads it as qsub would: a script, with options before it and arguments behind it. The
+    which reads it as qsub would: a script, with options before it and arguments behind it, among
+    which an option of this command needs `--` before the script's options. The
     words -clear and -@ are refused, with which qsub could submit it after all. Of a range of slots
     the most are shown, a parallel environment with a wildcard as it was asked for.
     Exit status: 0, 1 when the job can't go there, which is told, 2 for anything else.
@@ -40,7 +47,7 @@ def explain(words: tuple[str, ...], to: str, path: str, is_json: bool) -> None:
     \b
     Example:
       gridbridge explain 12 --to beta
-      gridbridge explain --to beta -- -l h_rt=1:0:0 -pe smp 4 job.sh
+      gridbridge explain --to beta -l h_rt=1:0:0 -pe smp 4 job.sh
     """
     seen = explained(words, to, path)
     if is_json:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import FOLDER, JSON, clock
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, clock
 from gridbridge.model.report import ClusterReport, QueueReport, Report, TransferReport
 from gridbridge.services.tools import reports
 from gridbridge.state.shown import plain
@@ -21,13 +21,14 @@ TRANSFERS = (
 
 @click.command()
 @FOLDER
+@CONFIG_FILE
 @JSON
-def status(folder: str, is_json: bool) -> None:
+def status(folder: str, path: str, is_json: bool) -> None:
     """Show clusters, queues and open transfers.
 
     HERE and THERE are the job's states at home and away, in the letters of qstat(1). FREE SLOTS
     are those of a cluster's own queues. All of it is what the service saw last; when that is
-    too old to be trusted, the first line says so.
+    too old to be trusted, the first line says so, and what is wrong with the file of --config.
 
     \b
     Example:
@@ -35,7 +36,7 @@ def status(folder: str, is_json: bool) -> None:
       gridbridge status --json
     """
     now = datetime.now(UTC)
-    report = reports.report(now, folder)
+    report = reports.report(now, folder, path)
     if is_json:
         output.as_json(plain(report))
     else:

@@ -1,19 +1,26 @@
 """gridbridge why: where a job or campaign is, what it waits for, and what happened to it."""
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from operator import itemgetter
+from typing import NoReturn
 
 import click
 
 from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, clock
-from gridbridge.errors import ParseError, StateError
+from gridbridge.errors import GridbridgeError, ParseError, StateError
 from gridbridge.model.report import FIRST_EVENTS, Attempt, Explanation, count, printable
-from gridbridge.services.tools import campaign_why, reports
+from gridbridge.services.tools import campaign_why, home_jobs, reports
 from gridbridge.services.tools.campaign_why import Told
+from gridbridge.services.tools.home_jobs import HomeJob
 from gridbridge.state.shown import plain
 
 UNKNOWN = 1
+OLD = datetime.min.replace(tzinfo=UTC)
 LATE = timedelta(minutes=3)  # cron has a cycle each minute
 IS_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?").fullmatch  # of a job or campaign, and of a task
 
@@ -28,12 +35,13 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
 
     JOB is the local job's id, as qsub and qstat tell it; below it stands what happened to it so
     far, and the tasks of an array are shown one by one. Finished transfers are known as long as
-    gridbridge.toml says ([retention] closed_h). CAMPAIGN is the number that gridsub told: each
-    cluster that may run it is shown with the numbers of the last cycle, and what would change
-    them. Where a job and a campaign have the same number, both are told. DATASET is one of one's
-    own, with its replicas and with what the service had done about it; for root and the service
-    account OWNER/DATASET is anybody's. Exit status: 0, 1 for a number of which neither is known, 2
-    for anything else.
+    gridbridge.toml says ([retention] closed_h). Of a job that was not sent anywhere it is told how
+    it stands, what keeps it from starting, in the scheduler's words, and which transfer queues
+    would take it. CAMPAIGN is the number that gridsub told: each cluster that may run it is shown
+    with the numbers of the last cycle, and what would change them. Where a job and a campaign have
+    the same number, both are told, the newer first. DATASET is one of one's own, with its replicas
+    and with what the service had done about it; for root and the service account OWNER/DATASET is
+    anybody's. Exit status: 0, 1 for a number of which neither is known, 2 for anything else.
 
     \b
     Example:
@@ -44,26 +52,80 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
     now = datetime.now(UTC)
     if not IS_NUMBER(job):
         return _dataset(job, path, now, is_json=is_json)
+    found = _gather(job, now, folder, path)
+    if is_json:
+        known = {"campaign": found.campaign, "home": found.home}
+        told = {name: plain(value) for name, value in known.items() if value}
+        output.as_json({"alarm": found.alarm, "tasks": plain(found.tasks), **told})
+        return 0
+    for number, part in enumerate(found.newest_first()):
+        if number:
+            output.line()
+        part(now)
+    return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What bears the number that was asked about."""
+
+    alarm: str = ""
+    tasks: tuple[Explanation, ...] = ()
+    home: HomeJob | None = None
+    campaign: Told | None = None
+
+    def newest_first(self) -> list[Callable[[datetime], None]]:
+        """Return what prints each of them: a job and a campaign may have the same number."""
+        parts: list[tuple[datetime, Callable[[datetime], None]]] = []
+        if self.tasks:
+            parts.append((_began(self.tasks), partial(show, self.alarm, self.tasks)))
+        if self.home:
+            parts.append((self.home.submitted_at or OLD, partial(_show_home, self.home)))
+        if self.campaign:
+            at = self.campaign.campaign.submitted_at
+            parts.append((at, partial(_show_campaign, self.campaign)))
+        return [part for _, part in sorted(parts, key=itemgetter(0), reverse=True)]
+
+
+def _gather(job: str, now: datetime, folder: str, path: str) -> Found:
+    """Look for the transfers of a job, for the job at home, and for a campaign."""
     campaign = campaign_why.why(job, folder)
     try:
         alarm, tasks = reports.why(job, now, folder)
     except (reports.UnknownJob, ParseError, StateError) as error:
-        if not campaign and not isinstance(error, reports.UnknownJob):
-            raise
-        if not campaign:
-            what = f"campaign has a task {job}" if "." in job else f"campaign {job}"
-            output.complain(f"gridbridge: {error}; no {what} either")
-            raise SystemExit(UNKNOWN) from error
-        alarm, tasks = "", ()
-    if is_json:
-        known = {"campaign": plain(campaign)} if campaign else {}
-        output.as_json({"alarm": alarm, "tasks": plain(tasks), **known})
-        return 0
-    if tasks or not campaign:
-        show(alarm, tasks, now)
-    if campaign:
-        _show_campaign(campaign, now, is_alone=not tasks)
-    return 0
+        is_unknown = isinstance(error, reports.UnknownJob)
+        home = home_jobs.look(job, now, folder, path) if is_unknown else None
+        if not campaign and not home:
+            _refuse(job, error)
+        return Found(home=home, campaign=campaign)
+    return Found(alarm=alarm, tasks=tasks, campaign=campaign)
+
+
+def _refuse(job: str, error: GridbridgeError) -> NoReturn:
+    """Say that nobody knows a number; the error itself where the number is none."""
+    if not isinstance(error, reports.UnknownJob):
+        raise error
+    what = f"campaign has a task {job}" if "." in job else f"campaign {job}"
+    output.complain(f"gridbridge: {error}; no {what} either")
+    raise SystemExit(UNKNOWN) from error
+
+
+def _began(tasks: tuple[Explanation, ...]) -> datetime:
+    """Return when a job's first known transfer began."""
+    events = (event.at for task in tasks for attempt in task.attempts for event in attempt.events)
+    return min(events, default=OLD)
+
+
+def _show_home(job: HomeJob, _: datetime) -> None:
+    """Print how a job at home stands, and what each transfer queue says of it."""
+    output.line(f"job {job.job} of {job.owner} is at home: it was not sent to another cluster")
+    for sentence in job.sentences:
+        output.line(f"  {sentence}")
+    for queue in job.queues:
+        would = "would take it" if queue.would_take else "would not take it"
+        open_ = ", but is closed now" if queue.would_take and queue.why else ""
+        why = f": {queue.why}" if queue.why else ""
+        output.line(f"  {queue.queue} (to {queue.cluster}) {would}{open_}{why}")
 
 
 def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
@@ -74,11 +136,9 @@ def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
     return shown.told(telling.tell(name, path), now, is_json=is_json)
 
 
-def _show_campaign(told: Told, now: datetime, *, is_alone: bool) -> None:
+def _show_campaign(told: Told, now: datetime) -> None:
     """Print a campaign's sentences below its name."""
     one = told.campaign
-    if not is_alone:
-        output.line()
     task = "" if told.task is None else f", task {told.task.number}"
     moment = f" ({_as_of(told.at, now)})" if told.at else ""
     output.line(f"campaign {one.number} of {one.owner}, {printable(one.name)}{task}{moment}")

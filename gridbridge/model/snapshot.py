@@ -39,6 +39,22 @@ class JobStatus:
         return not self.tasks or any(task in tasks for tasks in self.tasks)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStanding:
+    """A listed job: its rows, what is wrong with it, and what keeps it from starting."""
+
+    job_id: int
+    owner: str
+    rows: tuple[JobStatus, ...]
+    errors: tuple[str, ...] = ()  # one a failed task
+    hindrances: tuple[str, ...] = ()  # in the scheduler's words; none: it tells of none
+
+    @property
+    def submitted_at(self) -> datetime | None:
+        """When it was submitted, as far as the list tells: of what runs, when it began."""
+        return min((row.since for row in self.rows if row.since), default=None)
+
+
 _Rows = tuple[dict[int, JobStatus], tuple[JobStatus, ...]]
 
 

@@ -139,6 +139,19 @@ def own_status(cell: Cell) -> Argv:
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-xml")
 
 
+def jobs_of(cell: Cell, owner: str) -> Argv:
+    """Show a person's jobs; a pending array is one entry, a running task one each."""
+    return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", owner, "-xml")
+
+
+def verify_waiting(cell: Cell, job: str) -> Argv:
+    """Have the scheduler tell what keeps a job from starting now.
+
+    It is for a job that is not held: of any other it tells nothing, and keeps the `-w p`.
+    """
+    return (f"{cell.binaries}/qalter", "-w", "p", job)
+
+
 def deferred(cell: Cell) -> Argv:
     """Show the jobs that wait for their start time."""
     return (f"{cell.binaries}/qstat", "-s", "ha", "-u", "*", "-xml")

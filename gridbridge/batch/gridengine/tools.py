@@ -1,7 +1,10 @@
 """What people's own commands ask of a cell: a job as it was submitted, and changes of one."""
 
+from datetime import UTC, datetime
+
 from gridbridge.batch.gridengine import commands, qconf
 from gridbridge.batch.gridengine.commands import Argv
+from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
 from gridbridge.batch.gridengine.request import (
     cwd_of,
     fewest_slots,
@@ -21,6 +24,7 @@ from gridbridge.model.report import printable
 from gridbridge.model.request import Pairs
 from gridbridge.model.route import Cell
 from gridbridge.model.site.setup import words
+from gridbridge.model.snapshot import JobStanding
 
 
 def submitted(cell: Cell, job: int, task: int = 0) -> SubmittedJob:
@@ -29,6 +33,36 @@ def submitted(cell: Cell, job: int, task: int = 0) -> SubmittedJob:
     if task and not has_task(xml, task):
         raise ParseError("qstat -j: no such job or task, or no answer of qstat")
     return _read(xml)
+
+
+def standing(cell: Cell, job: int) -> JobStanding:
+    """Return how a listed job stands; ParseError for one that is not there.
+
+    Where the scheduler notes nothing (sched_conf(5), schedd_job_info), it is asked about a job that
+    waits: it tells that to the job's owner and to operators.
+    """
+    found = next(iter(parse_job_detail(detail(cell, str(job)))), None)
+    if not found:
+        raise ParseError("qstat -j: no such job")
+    listed = call(cell, commands.jobs_of(cell, found.owner), zone="UTC").checked().stdout
+    taken_at = datetime.now(UTC)
+    seen = parse_status(listed, cluster="", taken_at=taken_at, wanted=(job,), zone=UTC)
+    rows = seen.jobs.get(job, ())
+    hindrances = found.messages
+    if not hindrances and any(row.state.can_start for row in rows):
+        hindrances = _verified(cell, str(job))
+    return JobStanding(
+        job_id=job, owner=found.owner, rows=rows, errors=found.errors, hindrances=hindrances
+    )
+
+
+def _verified(cell: Cell, job: str) -> tuple[str, ...]:
+    """Return what keeps a job from starting, as `qalter -w p` tells it to those who may ask."""
+    done = call(cell, commands.verify_waiting(cell, job))
+    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    heads = (f"Job {job} ", "verification: ")
+    told = (line for line in lines if not line.startswith(heads[1]))
+    return () if done.status else tuple(line.removeprefix(heads[0]) for line in told)
 
 
 def limits(cell: Cell, queue: str) -> QueueLimits:

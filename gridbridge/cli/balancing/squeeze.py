@@ -7,7 +7,16 @@ from typing import Any
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, Finite, all_of, not_empty, or_later
+from gridbridge.cli.options import (
+    CONFIG_FILE,
+    FROM,
+    JSON,
+    Finite,
+    all_of,
+    config_beside,
+    not_empty,
+    or_later,
+)
 from gridbridge.services.elastic import ganeti as service
 from gridbridge.services.tools import squeeze as site
 
@@ -101,7 +110,8 @@ def squeeze(
 
     Without --model it is the site's own cluster, or what `gridbridge balance snapshot` saved in
     FOLDER, by [balance], [demand] and [squeeze] of gridbridge.toml: the policy decides whether,
-    squeeze which and how far. Both factors hold instead of minimal_reserve and target_reserve; a
+    squeeze which and how far. For FOLDER that file is read only with --config, and what it does not
+    say has its default. Both factors hold instead of minimal_reserve and target_reserve; a
     minimum above the target is refused.
 
     With --model it answers as Ganeti's hsqueeze does about FILE, a cluster as htools(1) saves it
@@ -125,7 +135,7 @@ def squeeze(
         factors = (DEFAULT_FACTOR if one is None else one for one in (minimal, target))
         _answer(service.squeeze_model(model, *factors), answering, is_json=is_json)
         return
-    now = datetime.now(UTC)
+    now, path = datetime.now(UTC), config_beside(folder, path)
     told = or_later(
         lambda: site.plan(now, folder=folder, path=path, minimal=minimal, target=target)
     )

@@ -12,6 +12,7 @@ from math import inf
 from gridbridge.model.report import count
 from gridbridge.model.site.brokerage import Offer, Renumbered
 from gridbridge.model.site.sections import QueueOrder
+from gridbridge.model.site.setup import Finding, State
 
 WORDS = {
     QueueOrder.SEQ_NO: "by their seq_no",
@@ -71,6 +72,34 @@ def restored(offers: Iterable[Offer], former: Mapping[str, int]) -> tuple[Renumb
         Renumbered(queue=one.queue, before=one.seq_no, after=former[one.queue], why="as it was")
         for one in offers
         if one.seq_no is not None and former.get(one.queue, one.seq_no) != one.seq_no
+    )
+
+
+def is_set_up(offers: Iterable[Offer], order: QueueOrder, former: Mapping[str, int]) -> bool:
+    """Say whether the queues' numbers follow from the order; `former` are those they had at first.
+
+    Expected waits change from minute to minute: once queues were numbered by them, the next
+    `gridbridge setup order` follows. Costs change with the file alone.
+    """
+    every = tuple(offers)
+    if order is QueueOrder.SEQ_NO:
+        return not restored(every, former)
+    if not former:
+        return not renumbered(every, order)
+    costs = [one.cost for one in ranked(every, QueueOrder.SEQ_NO)]
+    return order is QueueOrder.WAIT or costs == sorted(costs)
+
+
+def finding(offers: Iterable[Offer], order: QueueOrder, former: Mapping[str, int]) -> Finding:
+    """Judge whether the order that the file asks for was set up."""
+    is_right = is_set_up(offers, order, former)
+    differ = "" if is_right else "; the seq_no of the queues say otherwise"
+    return Finding(
+        item="order of transfer queues",
+        state=State.OK if is_right else State.WARNING,
+        found=f'queue_order = "{order}"{differ}',
+        right="" if is_right else WORDS[order],
+        hint="" if is_right else "run gridbridge setup order --apply",
     )
 
 

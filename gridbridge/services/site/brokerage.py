@@ -1,17 +1,19 @@
 """gridbridge setup order: gives transfer queues the numbers by which the scheduler tries them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from gridbridge.apply.clusters import away
 from gridbridge.apply.site import setup as changes
 from gridbridge.decisions.site import brokerage
+from gridbridge.errors import StateError
 from gridbridge.model.places import ORDERED, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownCluster
 from gridbridge.model.site.brokerage import Offer, Renumbered
 from gridbridge.model.site.sections import QueueOrder
-from gridbridge.model.site.setup import Edit, Finding, State, Undo, Verb
+from gridbridge.model.site.setup import Edit, Finding, Settings, State, Undo, Verb
 from gridbridge.services.site import setup
 from gridbridge.services.site.setup import Step
 from gridbridge.services.site.wanted_queue import makes_queues
@@ -26,11 +28,31 @@ def steps(policy: Policy, folder: str = PUBLISHED, former: str = ORDERED) -> tup
     order = policy.site.queue_order
     found = offers(policy, folder)
     if order is QueueOrder.SEQ_NO:
-        known = {one.undo.name: int(one.undo.value) for one in changes.recall(former)}
-        changed = brokerage.restored(found, known)
+        changed = brokerage.restored(found, _former(former))
     else:
         changed = brokerage.renumbered(found, order)
     return setup.steps(policy, (_finding(policy, one) for one in changed))
+
+
+def findings(
+    policy: Policy,
+    queues: Mapping[str, Settings],
+    folder: str = PUBLISHED,
+    former: str = ORDERED,
+) -> Iterator[Finding]:
+    """Judge whether the order that the file asks for was set up; of one queue there is none.
+
+    Root alone may read which numbers the queues had at first.
+    """
+    found = tuple(_offers(policy, queues, folder))
+    with suppress(OSError, StateError):
+        if len(found) > 1:
+            yield brokerage.finding(found, policy.site.queue_order, _former(former))
+
+
+def _former(path: str) -> dict[str, int]:
+    """Return the numbers that queues had before any other was given, by queue."""
+    return {one.undo.name: int(one.undo.value) for one in changes.recall(path)}
 
 
 def apply(
@@ -52,15 +74,20 @@ def offers(policy: Policy, folder: str = PUBLISHED) -> tuple[Offer, ...]:
     CommandFailed when home does not answer.
     """
     home = away(policy, policy.site.cluster)
-    there = makes_queues(home).queues(home)
+    return tuple(_offers(policy, makes_queues(home).queues(home), folder))
+
+
+def _offers(
+    policy: Policy, queues: Mapping[str, Settings], folder: str = PUBLISHED
+) -> Iterator[Offer]:
+    """Give the transfer queues of the file that are among home's."""
     heard = {one.cluster: one for one in shown.clusters(folder)}
     stale = timedelta(seconds=2 * policy.poller.stale_s)
     now = Clock().now()
-    return tuple(
-        _offer(policy, name, there[name].get(ATTRIBUTE, ""), heard.get(queue.cluster), now - stale)
-        for name, queue in sorted(policy.queues.items())
-        if name in there
-    )
+    for name, queue in sorted(policy.queues.items()):
+        if name in queues:
+            number = queues[name].get(ATTRIBUTE, "")
+            yield _offer(policy, name, number, heard.get(queue.cluster), now - stale)
 
 
 def _offer(

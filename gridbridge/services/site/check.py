@@ -28,7 +28,7 @@ from gridbridge.model.report import printable
 from gridbridge.model.site.host import CellFacts, PollerFacts
 from gridbridge.model.site.setup import Finding, Settings, SetupSituation, State, words
 from gridbridge.services.configuration import digest
-from gridbridge.services.site import balancer, besteffort, rounds, runner
+from gridbridge.services.site import balancer, besteffort, brokerage, rounds, runner
 from gridbridge.services.site.inspection import (
     cell_facts,
     folder_queues,
@@ -79,12 +79,13 @@ def check(clock: Clock, path: str = CONFIG) -> Report:
     """Check the site that a configuration describes; a wrong file is the only finding.
 
     So is a file that the service refuses, with the account that a new service would need for it:
-    other findings would correct something that is not in force.
+    other findings would correct something that is not in force. Whether programs read the file is
+    judged of the usual one alone.
     """
-    sha256 = ""
+    sha256 = "" if path == CONFIG else None
     try:
         raw = policy_file.read(path)
-        sha256 = digest(raw)
+        sha256 = digest(raw) if path == CONFIG else None
         known = policy_file.parsed(path, raw)
     except ConfigError as error:
         poller = poller_facts(sha256, clock.now_s())
@@ -103,7 +104,7 @@ def _account(policy: Policy) -> Iterator[Finding]:
         yield transfer_host.account_finding(uid, policy.site)
 
 
-def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
+def findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]:
     """Look at everything and judge it, this host first; the digest is the configuration's."""
     if policy.is_personal:
         yield from _folders(policy, sha256, clock)
@@ -133,6 +134,7 @@ def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
     yield from decisions.running_findings(facts, policy)
     queues = _queues(home)
     yield from nameless.findings(queues, policy)
+    yield from brokerage.findings(policy, queues)
     yield from besteffort.check(policy, cells)
     yield from balancer.findings(policy, clock)
     yield from runner.findings(clock)
@@ -159,7 +161,7 @@ def _tmpdirs(queues: Mapping[str, Settings], policy: Policy) -> Iterator[Finding
     yield from tmpdir.findings(policy.site.cluster, queues, written)
 
 
-def _folders(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
+def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]:
     """Look at a site of embedded clusters and judge it."""
     with ThreadPoolExecutor(AT_ONCE) as threads:
         cells = _cells(policy, threads, clock)

@@ -72,8 +72,11 @@ def is_written(folder: str) -> bool:
     return found is not None and (found.owner != 0 or bool(found.mode & OTHERS_WRITE))
 
 
-def poller_facts(sha256: str, now_s: float) -> PollerFacts:
-    """Return whether the poller runs, how old its values are, and whether it has that file."""
+def poller_facts(sha256: str | None, now_s: float) -> PollerFacts:
+    """Return whether the poller runs, how old its values are, and whether it has that file.
+
+    None: it reads another file, of which nothing is asked.
+    """
     found = host.path_facts(HOME)
     uid = found.owner if found else 0
     pids = (host.pid_with(words, uid) for words in POLLERS) if uid else ()
@@ -86,7 +89,7 @@ def poller_facts(sha256: str, now_s: float) -> PollerFacts:
         age_s=age_s,
         last_words=host.last_line(f"{HOME}/poller.log"),
         values=values,
-        configuration=_configuration(sha256, now_s) if is_fresh else None,
+        configuration=None if sha256 is None or not is_fresh else _configuration(sha256, now_s),
     )
 
 

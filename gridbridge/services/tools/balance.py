@@ -167,9 +167,7 @@ def _looked_at(
     folder: str, path: str, now: datetime
 ) -> tuple[Situation, Balance, Demand, Mapping[str, Pool]]:
     """Return what is looked at, and by what it is decided."""
-    if folder and not path:
-        return looking.look_at(folder), Balance(), Demand(), deciding.NO_POOLS
-    policy = configured.load(path)[0] if folder else configured.with_own_cluster(path)
+    policy = configured.about(folder, path)
     seen = _seen(policy, folder, now)
     return seen, policy.balance, policy.demand, policy.pools
 

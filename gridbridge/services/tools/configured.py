@@ -6,6 +6,7 @@ from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.places import CONFIG, IN_FORCE
 from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site
 from gridbridge.shell import files, trust
 
 
@@ -33,6 +34,18 @@ def with_own_cluster(path: str) -> Policy:
         wrong = f"there is no [cluster.{own}], the site's own cluster; there are {known}"
         raise ConfigError((f'{path}: [site] cluster = "{own}": {wrong}',))
     return policy
+
+
+def about(folder: str, path: str) -> Policy:
+    """Return the policy by which a saved folder is decided about, or the site where there is none.
+
+    A folder needs no file: without one all keys have their defaults.
+    """
+    if not folder:
+        return with_own_cluster(path)
+    if not path:
+        return Policy(site=Site(cluster=""), clusters={}, queues={})
+    return load(path)[0]
 
 
 def _in_force() -> Policy | None:

@@ -49,7 +49,7 @@ def plan(
     Raises NotSeen or ParseError when what is looked at is no whole answer, ConfigError for a
     minimum above the target.
     """
-    policy = configured.load(path)[0] if folder else configured.with_own_cluster(path)
+    policy = configured.about(folder, path)
     rules = policy.squeeze
     rules = replace(
         rules,

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,9 @@ from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.reasons import Cause, Order, Reason, ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.task import MadeWay, Moved, ShownTask
+from gridbridge.services.tools import home_jobs
 from gridbridge.services.tools.campaign_why import ORDERS, SENTENCES
+from gridbridge.services.tools.home_jobs import HomeJob
 from gridbridge.state import campaigns_shown, tasks_shown
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -381,3 +383,25 @@ def test_what_a_cluster_refused_was_not_sent_there(published: Path) -> None:
     assert (
         "  gamma: 2 of its tasks were to be sent there, and it took none: event 9 says why" in lines
     )
+
+
+@pytest.mark.parametrize(
+    ("hours", "first"),
+    [(1, "job 7 of bob"), (-1, "campaign 7 of alice")],
+    ids=["the job is newer", "the campaign is newer"],
+)
+def test_a_job_and_a_campaign_of_one_number_are_both_named_the_newer_first(
+    published: Path, monkeypatch: pytest.MonkeyPatch, hours: int, first: str
+) -> None:
+    """Whoever types a number means the newer one more often."""
+    job = HomeJob(
+        job=7, owner="bob", submitted_at=NOON + timedelta(hours=hours), sentences=("it waits (qw)",)
+    )
+    monkeypatch.setattr(home_jobs, "look", lambda *_: job)
+
+    heads = [line for line in why(published, "7").output.splitlines() if line[:1].isalpha()]
+
+    assert heads[0].startswith(first)
+    assert {head.partition(" of ")[0] for head in heads} == {"job 7", "campaign 7"}
+    known = json.loads(why(published, "7", "--json").output)
+    assert (known["home"]["owner"], known["campaign"]["campaign"]["number"]) == ("bob", 7)

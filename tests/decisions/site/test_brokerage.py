@@ -7,6 +7,7 @@ import pytest
 from gridbridge.decisions.site import brokerage
 from gridbridge.model.site.brokerage import Offer
 from gridbridge.model.site.sections import QueueOrder
+from gridbridge.model.site.setup import State
 
 BETA = Offer(queue="transfer-beta", cluster="beta", seq_no=100, free_slots=4, slots=4, cost=2)
 DELTA = Offer(queue="transfer-delta", cluster="delta", seq_no=200, free_slots=2, slots=2, cost=1)
@@ -127,3 +128,38 @@ def test_the_order_is_told_with_what_it_rests_on() -> None:
         "tried in this order, the least cost first: transfer-beta (cost 0.5, 0 waiting, 4 of 4"
         " slots free), then transfer-delta (cost 1, 0 waiting, 2 of 2 slots free)"
     )
+
+
+AT_FIRST = {"transfer-beta": 200, "transfer-delta": 100}
+
+
+@pytest.mark.parametrize(
+    ("offers", "order", "former", "is_set_up"),
+    [
+        pytest.param(EVERY, QueueOrder.SEQ_NO, {}, True, id="nothing was ever changed"),
+        pytest.param(EVERY, QueueOrder.SEQ_NO, AT_FIRST, False, id="not taken back"),
+        pytest.param(EVERY, QueueOrder.COST, {}, False, id="costs that were never set up"),
+        pytest.param(EVERY, QueueOrder.COST, AT_FIRST, False, id="costs changed in the file"),
+        pytest.param((busy(BETA, 7), DELTA), QueueOrder.WAIT, {}, False, id="waits, never set up"),
+        pytest.param((busy(BETA, 7), DELTA), QueueOrder.WAIT, AT_FIRST, True, id="waits change"),
+        pytest.param(
+            (
+                replace(DELTA, seq_no=1),
+                replace(GAMMA, seq_no=2, pending=9),
+                replace(BETA, seq_no=3),
+            ),
+            QueueOrder.COST,
+            AT_FIRST,
+            True,
+            id="of equal costs waits change",
+        ),
+    ],
+)
+def test_an_order_that_was_not_set_up_is_a_warning(
+    offers: tuple[Offer, ...], order: QueueOrder, former: dict[str, int], is_set_up: bool
+) -> None:
+    """Expected waits differ from minute to minute; what the file says does not."""
+    found = brokerage.finding(offers, order, former)
+
+    assert found.state is (State.OK if is_set_up else State.WARNING)
+    assert found.hint == ("" if is_set_up else "run gridbridge setup order --apply")

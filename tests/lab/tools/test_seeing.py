@@ -96,6 +96,33 @@ def test_a_job_is_explained_while_it_runs_while_suspended_and_when_it_is_over(
     assert f"submitted to beta as {remote_id}, " in told
 
 
+def test_a_job_at_home_is_told_with_what_it_waits_for_and_who_would_take_it(grid: Grid) -> None:
+    """In the scheduler's own words; a job that would go nowhere else is told so, too."""
+
+    def submit(*words: str) -> str:
+        done = grid.on(
+            "alpha-master", "qsub", "-terse", "-b", "y", *words, "sleep", "60", user="alice"
+        )
+        return done.out.strip()
+
+    held = submit("-h", "-q", "all.q")
+    nowhere = submit("-l", "arch=none")
+    lost = submit("-wd", "/nonexistent", "-q", "all.q@alpha-n1")
+    try:
+        told = grid.until(lambda: "error:" in why(grid, lost) and why(grid, lost), "its error")
+        of_held, of_nowhere = why(grid, held), why(grid, nowhere)
+    finally:
+        grid.cell("alpha", "qdel", held, nowhere, lost)
+
+    assert told.startswith(f"job {lost} of alice is at home: ")
+    assert "can't chdir to /nonexistent" in told
+    assert f"qmod -cj {lost}" in told
+    assert "it waits, held" in of_held
+    assert "transfer-beta (to beta) would not take it: " in of_held
+    assert 'cannot run at host "alpha-n1"' in of_nowhere
+    assert "transfer-beta (to beta) would" in of_nowhere
+
+
 @pytest.mark.long
 def test_a_drained_cluster_ends_what_it_has_and_takes_nothing_new(
     grid: Grid, drained: Drained

@@ -101,9 +101,9 @@ def test_a_script_is_explained_before_it_is_submitted(grid: Grid) -> None:
     text = "#!/bin/sh\n#$ -pe smp 2-3 -l mem_free=1G\nexit 0\n"
     grid.sh(HOST, f"printf '%s' '{text}' >~/asked.sh", user="alice")
     before = grid.states()
-    words = ("explain", "--to", "beta", "--", "-l", "h_rt=60", "./asked.sh", "argument")
+    words = ("explain", "--to", "beta", "-l", "h_rt=60", "./asked.sh", "argument")
     done = grid.on(HOST, "gridbridge", *words, user="alice")
-    refused = ("explain", "--to", "beta", "--", "-l", "h_fsize=1G", "./asked.sh")
+    refused = ("explain", "--to", "beta", "-l", "h_fsize=1G", "./asked.sh")
     why_not = grid.on(HOST, "gridbridge", *refused, user="alice")
 
     said = shlex.split(done.out.splitlines()[0])

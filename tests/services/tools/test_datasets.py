@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import pwd
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -290,11 +291,13 @@ def test_its_owner_is_told_the_replicas_and_what_was_done(
     assert "the service removed it from gamma-disk\n" in out
 
 
-def test_a_dataset_whose_name_begins_with_a_digit_is_told(
-    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("owner", ["", f"{pwd.getpwuid(os.getuid()).pw_name}/"])
+def test_a_dataset_of_ones_own_is_told_whatever_it_begins_with(
+    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, owner: str
 ) -> None:
+    """A name may begin with a digit, or stand behind its owner's as root types it."""
     site.datasets.add("1000genomes", site.tree(), 1)
-    monkeypatch.setattr(sys, "argv", ["gridbridge", "why", "1000genomes"])
+    monkeypatch.setattr(sys, "argv", ["gridbridge", "why", f"{owner}1000genomes"])
     with pytest.raises(SystemExit) as ended:
         main.main()
 

@@ -5,8 +5,10 @@ import pwd
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from gridbridge.batch.submission import NOT_INTERACTIVE, ONE_HOP
+from gridbridge.cli.main import gridbridge
 from gridbridge.errors import ParseError
 from gridbridge.services.tools.explain import explained
 
@@ -149,3 +151,20 @@ def test_what_waits_for_ever_in_the_queue_here_is_refused(
 
     assert foreseen.refused == refused.format(me=me)
     assert bool(foreseen.command) is not bool(refused)
+
+
+@pytest.mark.parametrize("before", [(), ("--",)], ids=["as qsub takes it", "after --"])
+def test_options_of_qsub_are_given_to_qsub_as_they_are(
+    tmp_path: Path, before: tuple[str, ...]
+) -> None:
+    """They need no mark before them: none of them is an option of this command."""
+    config = here(tmp_path)
+    (tmp_path / "qsub").write_text(
+        f'#!/bin/sh\nprintf "%s|" "$@" >{tmp_path}/words\ncat {tmp_path}/qsub.said\n'
+    )
+    words = ("-l", "h_rt=1:0:0", "-pe", "smp", "4", "-cwd", "job.sh", "-v")
+
+    argv = ("explain", "--to", "delta", "--config", config, *before, *words)
+    CliRunner().invoke(gridbridge, argv)
+
+    assert (tmp_path / "words").read_text().endswith(f"|{'|'.join(words)}|")

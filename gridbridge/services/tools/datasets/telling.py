@@ -1,5 +1,7 @@
 """What became of a dataset: for its owner from their own files, for the service from its own."""
 
+import os
+import pwd
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
@@ -26,12 +28,14 @@ class Told:
 
 
 def tell(name: str, path: str) -> Told:
-    """Tell of one's own dataset, or as root and the service of OWNER/NAME.
+    """Tell of one's own dataset, NAME or OWNER/NAME, or as root and the service of anybody's.
 
     GridbridgeError for one that nobody knows.
     """
-    if "/" in name:
+    owner, slash, own = name.partition("/")
+    if slash and owner != pwd.getpwuid(os.getuid()).pw_name:
         return _anybodys(name, path)
+    name = own if slash else name
     served = storing.served(configured.load(path)[0])
     found = served.look(name)
     if found is None:

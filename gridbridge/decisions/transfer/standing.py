@@ -1,0 +1,62 @@
+"""Tells how a job stands that is at home, and what it waits for, in sentences.
+
+The words of hindrances are the scheduler's own (`qstat -j`, `qalter -w p`): they are shown, and
+nothing is decided by them.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from gridbridge.decisions.transfer.health import age
+from gridbridge.model.report import count
+from gridbridge.model.snapshot import JobStanding, JobStatus
+from gridbridge.model.states import Fact
+
+MOST_TOLD = 5  # hindrances: a cell of a thousand hosts has one for each
+NOT_TOLD = "the scheduler does not tell what it waits for"
+WORDS = {  # by the word of a state: of one task, and of several
+    Fact.DELETING: ("is being deleted", "are being deleted"),
+    Fact.ERROR: ("is in error state", "are in error state"),
+    Fact.SUSPENDED: ("is suspended", "are suspended"),
+    Fact.RUNNING: ("runs", "run"),
+    Fact.HELD: ("waits, held", "wait, held"),
+    Fact.WAITING: ("waits", "wait"),
+}
+UNKNOWN = ("is in a state that is not known", "are in a state that is not known")
+
+
+def sentences(job: JobStanding, now: datetime) -> tuple[str, ...]:
+    """Say what its tasks do, what is wrong, and what keeps those from starting that wait."""
+    return (*(_told(row, now) for row in job.rows), *_errors(job), *_hindrances(job))
+
+
+def _told(row: JobStatus, now: datetime) -> str:
+    one, several = WORDS.get(row.state.word, UNKNOWN)
+    at = f" in {row.queue}" if row.queue else ""
+    since = f" for {age(now - row.since)}" if row.since else ""
+    return f"{_whose(row)} {one if row.task_count == 1 else several}{at}{since} ({row.state.text})"
+
+
+def _whose(row: JobStatus) -> str:
+    if not row.tasks:
+        return "it"
+    if row.task_count == 1:
+        return f"task {row.task}"
+    return f"{row.task_count} tasks ({row.tasks[0][0]} to {row.tasks[-1][-1]})"
+
+
+def _errors(job: JobStanding) -> Iterator[str]:
+    yield from (f"error: {text}" for text in dict.fromkeys(job.errors))
+    if any(row.state.is_error for row in job.rows):
+        yield f"qmod -cj {job.job_id} has it tried again"
+
+
+def _hindrances(job: JobStanding) -> Iterator[str]:
+    if any(row.state.is_waiting and row.state.is_held for row in job.rows):
+        yield f"qrls {job.job_id} ends a user's hold; qstat -j {job.job_id} names jobs to wait for"
+    yield from (f"it can't start: {text}" for text in job.hindrances[:MOST_TOLD])
+    if len(job.hindrances) > MOST_TOLD:
+        more = count(len(job.hindrances) - MOST_TOLD, "more reason")
+        yield f"{more}: qstat -j {job.job_id}"
+    if not job.hindrances and any(row.state.can_start for row in job.rows):
+        yield NOT_TOLD

@@ -1,0 +1,76 @@
+"""How a job stands that is at home, in sentences."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gridbridge.decisions.transfer.standing import MOST_TOLD, NOT_TOLD, sentences
+from gridbridge.model.snapshot import JobStanding, JobStatus
+from gridbridge.model.states import Fact, JobState
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SINCE = NOON - timedelta(minutes=5)
+
+
+def row(*facts: str, text: str, tasks: tuple[range, ...] = (), queue: str = "") -> JobStatus:
+    """Return what a list says of some tasks of job 12, for five minutes."""
+    state = JobState(facts, text)
+    return JobStatus(
+        job_id=12, name="n", owner="alice", state=state, since=SINCE, tasks=tasks, queue=queue
+    )
+
+
+def told(
+    *rows: JobStatus, errors: tuple[str, ...] = (), hindrances: tuple[str, ...] = ()
+) -> list[str]:
+    """Return what is told of them."""
+    job = JobStanding(job_id=12, owner="alice", rows=rows, errors=errors, hindrances=hindrances)
+    return [*sentences(job, NOON)]
+
+
+def test_a_job_that_waits_is_told_with_what_the_scheduler_says() -> None:
+    """In its words; of many reasons the first are told."""
+    many = tuple(f"queue {number} is full" for number in range(MOST_TOLD + 2))
+
+    assert told(row(Fact.WAITING, text="qw"), hindrances=many) == [
+        "it waits for 5 min (qw)",
+        *(f"it can't start: {each}" for each in many[:MOST_TOLD]),
+        "2 more reasons: qstat -j 12",
+    ]
+    assert told(row(Fact.WAITING, text="qw")) == ["it waits for 5 min (qw)", NOT_TOLD]
+
+
+def test_a_held_job_is_told_how_it_is_released() -> None:
+    """The hold may be its user's, or wait for other jobs."""
+    assert told(row(Fact.WAITING, Fact.HELD, text="hqw")) == [
+        "it waits, held for 5 min (hqw)",
+        "qrls 12 ends a user's hold; qstat -j 12 names jobs to wait for",
+    ]
+
+
+def test_an_error_is_told_once_with_what_clears_it() -> None:
+    """Each task of an array has its own, and they are often the same."""
+    error = "can't chdir to /nonexistent"
+    state = row(Fact.WAITING, Fact.ERROR, text="Eqw", tasks=(range(1, 3),))
+
+    assert told(state, errors=(error, error)) == [
+        "2 tasks (1 to 2) are in error state for 5 min (Eqw)",
+        f"error: {error}",
+        "qmod -cj 12 has it tried again",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("facts", "text", "tasks", "sentence"),
+    [
+        ((Fact.RUNNING,), "r", (), "it runs in all.q@n1 for 5 min (r)"),
+        ((Fact.RUNNING,), "r", (range(3, 4),), "task 3 runs in all.q@n1 for 5 min (r)"),
+        ((Fact.RUNNING, Fact.SUSPENDED), "s", (), "it is suspended in all.q@n1 for 5 min (s)"),
+        ((Fact.RUNNING, Fact.DELETING), "dr", (), "it is being deleted in all.q@n1 for 5 min (dr)"),
+        ((Fact.UNKNOWN,), "?", (), "it is in a state that is not known in all.q@n1 for 5 min (?)"),
+    ],
+)
+def test_what_runs_waits_for_nothing(
+    facts: tuple[str, ...], text: str, tasks: tuple[range, ...], sentence: str
+) -> None:
+    assert told(row(*facts, text=text, tasks=tasks, queue="all.q@n1")) == [sentence]
