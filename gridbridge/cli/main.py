@@ -4,9 +4,9 @@ import logging
 
 import click
 
-from gridbridge import __version__
 from gridbridge.cli import program
 from gridbridge.cli.commands import Commands
+from gridbridge.cli.options import version_option
 
 MODULES = {
     "balance": "balancing.command",
@@ -29,7 +29,7 @@ MODULES = {
 @click.group(
     cls=Commands, modules=MODULES, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.version_option(__version__, prog_name="gridbridge")
+@version_option("gridbridge, version {version}")
 @click.option("--debug", is_flag=True, help="Show where an unexpected error came from.")
 def gridbridge(debug: bool) -> None:
     """Let independently run clusters share work.

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias, TypeVar
 import click
 from click.core import ParameterSource
 
-from gridbridge import __version__
 from gridbridge.cli import output
 from gridbridge.errors import NotSeen
 from gridbridge.model.places import CONFIG, PUBLISHED
@@ -47,9 +46,29 @@ FROM = click.option(
     help="Decide about what `gridbridge balance snapshot` saved in FOLDER.",
 )
 JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as JSON.")
-VERSION = click.version_option(
-    __version__, message="%(prog)s %(version)s", help="Show the version."
-)
+
+
+def version_option(message: str = "{program} {version}") -> Option:
+    """Return the option that tells which code this is."""
+
+    def tell(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+        if is_asked:
+            from gridbridge.services.version import version  # may ask git
+
+            output.line(message.format(program=ctx.info_name, version=version()))
+            ctx.exit()
+
+    return click.option(
+        *("--version", "is_asked"),
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=tell,
+        help="Show the version and exit.",
+    )
+
+
+VERSION = version_option()
 VERBOSE = click.option(
     "-v",
     "--verbose",

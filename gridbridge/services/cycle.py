@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.services.journal import Entry, Journal
+from gridbridge.services.version import version
 from gridbridge.services.work.backoff import doubled
 from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
@@ -81,7 +82,7 @@ class Daemon(Protocol[Seen, Plan]):
 
 def hold(path: str, program: str, status: int) -> None:
     """Be the only process of a program; if there is another, say so and exit."""
-    _require_alone(program, status, is_ours=lock.take(path))
+    _require_alone(program, status, is_ours=lock.take(path, version()))
 
 
 @contextmanager

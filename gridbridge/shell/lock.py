@@ -10,11 +10,13 @@ import time
 from gridbridge.errors import StateError
 
 OPTIONS = os.O_NOFOLLOW | os.O_CLOEXEC
+VERSION_BYTES = 100
 
 
-def take(path: str) -> bool:
+def take(path: str, version: str = "") -> bool:
     """Hold the lock as long as this process lives; False when another one does.
 
+    Its file says which version of the code holds it, if there is room for that.
     Nobody else may open the file: who can read it can lock it. The second lock is what tells
     its holder's process id (fcntl(2), F_GETLK); it is lost if this process opens the file again.
     """
@@ -28,7 +30,34 @@ def take(path: str) -> bool:
         fcntl.lockf(end, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    _note(end, version)
     return True
+
+
+def _note(end: int, version: str) -> None:
+    try:
+        os.ftruncate(end, 0)
+        os.pwrite(end, version.encode(), 0)
+    except OSError:
+        return
+
+
+def version_of_holder(path: str) -> str | None:
+    """Return which version of the code holds the lock, empty where it does not say.
+
+    None without a holder, or where that is not ours to see.
+    """
+    if not is_held(path):
+        return None
+    try:
+        with open(path, "rb", opener=_open) as file:
+            return file.read(VERSION_BYTES).decode("ascii", "replace")
+    except OSError:
+        return None
+
+
+def _open(path: str, flags: int) -> int:
+    return os.open(path, flags | OPTIONS)
 
 
 class Held:

@@ -57,3 +57,12 @@ def test_a_lock_is_never_taken_through_a_link(path: str, tmp_path: Path) -> None
     with pytest.raises(StateError, match="Too many levels of symbolic links"):
         lock.take(path)
     assert lock.is_held(path) is False
+
+
+def test_a_holder_says_which_version_of_the_code_it_is(path: str) -> None:
+    Path(path).write_text("0.1.0+1111111111, of one before")
+    assert lock.version_of_holder(path) is None
+
+    lock.take(path, "0.1.0+2222222222")
+
+    assert lock.version_of_holder(path) == "0.1.0+2222222222"

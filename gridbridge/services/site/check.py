@@ -28,7 +28,7 @@ from gridbridge.model.report import printable
 from gridbridge.model.site.host import CellFacts, PollerFacts
 from gridbridge.model.site.setup import Finding, Settings, SetupSituation, State, words
 from gridbridge.services.configuration import digest
-from gridbridge.services.site import balancer, besteffort, brokerage, rounds, runner
+from gridbridge.services.site import balancer, besteffort, brokerage, rounds, runner, versions
 from gridbridge.services.site.inspection import (
     cell_facts,
     folder_queues,
@@ -139,6 +139,7 @@ def findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Findi
     yield from balancer.findings(policy, clock)
     yield from runner.findings(clock)
     yield from rounds.findings(clock.now())
+    yield versions.finding()
     yield from _tmpdirs(queues, policy)
     if policy.queues:
         yield section.room(policy, section.all_slots(policy))
@@ -172,6 +173,7 @@ def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Findi
     yield from folders.findings(poller_facts(sha256, clock.now_s()), cells, slots, policy)
     yield from runner.findings(clock)
     yield from rounds.findings(clock.now())
+    yield versions.finding()
 
 
 def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[str, CellFacts]:

@@ -4,7 +4,6 @@ import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from gridbridge import __version__
 from gridbridge.apply.clusters import mapping, route
 from gridbridge.decisions.transfer import owners
 from gridbridge.decisions.transfer.load import load_values
@@ -29,6 +28,7 @@ from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer import mapping as mappings
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.published import rows
+from gridbridge.services.version import version
 from gridbridge.services.watch import stays
 from gridbridge.services.watch.observer import Answer, Observer
 from gridbridge.shell import files
@@ -195,7 +195,7 @@ class Views:
     def _show_service(self) -> None:
         service = ShownService(
             cluster=self._policy.site.cluster,
-            version=__version__,
+            version=version(),
             started_at=self._started_at,
             keep_closed_h=self._policy.retention.closed_h,
             routes=tuple(rows.routes(self._policy)),

@@ -1,0 +1,24 @@
+"""Whether each program runs the code that is installed: after an upgrade old ones go on."""
+
+from collections.abc import Mapping
+
+from gridbridge.model.site.setup import Finding, State
+
+ITEM = "version"
+WITHOUT_SYSTEMD = "without it end each, and start it as before: `pkill -f PROGRAM`"
+UNKNOWN = "an unknown version"  # of before programs told it
+
+
+def finding(running: Mapping[str, str], installed: str) -> Finding:
+    """Name the programs that run another version than the installed one."""
+    others = {program: found for program, found in running.items() if found != installed}
+    if not others:
+        return Finding(item=ITEM, state=State.OK, found=installed)
+    told = ", ".join(f"{program} runs {found or UNKNOWN}" for program, found in others.items())
+    return Finding(
+        item=ITEM,
+        state=State.BROKEN,
+        found=told,
+        right=installed,
+        hint=f"systemctl restart {' '.join(others)}; {WITHOUT_SYSTEMD}",
+    )

@@ -1,0 +1,47 @@
+"""Which code this is: its version, and the commit that it was made of.
+
+tools/wheel writes the commit into the package; in a checkout git tells it. Hot programs don't ask.
+"""
+
+import os
+from functools import cache
+
+from gridbridge import __version__
+from gridbridge.errors import CommandFailed
+from gridbridge.shell.runner import run
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+COMMIT = "commit"  # the file of tools/wheel
+DESCRIBE = ("describe", "--always", "--dirty=.changed", "--abbrev=10", "--exclude=*")
+GIT_S = 5.0
+
+
+@cache
+def version(package: str = PACKAGE) -> str:
+    """Return the version as `0.1.0+COMMIT`, without the last part where nobody tells it.
+
+    It is asked for once: a program that was there before an upgrade still says what it runs.
+    """
+    commit = _built(package) or _checked_out(package)
+    return f"{__version__}+{commit}" if commit else __version__
+
+
+def _built(package: str) -> str:
+    try:
+        with open(f"{package}/{COMMIT}", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _checked_out(package: str) -> str:
+    """Ask git, of a package that lies in a checkout; another account's is not asked about."""
+    checkout = os.path.dirname(package)
+    if not os.path.exists(f"{checkout}/.git"):
+        return ""
+    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = run(("/usr/bin/git", "-C", checkout, *DESCRIBE), environment, GIT_S)
+    except CommandFailed:
+        return ""
+    return done.stdout.decode("ascii", "replace").strip() if done.status == 0 else ""
