@@ -26,11 +26,11 @@ from gridbridge.methods.owner import (
     LIMIT_S,
     Refused,
     become,
+    go_on_apart,
     leave,
     lift_limits,
     read_config,
     require_person,
-    watch,
 )
 from gridbridge.model import message
 from gridbridge.model.configured import away
@@ -91,8 +91,7 @@ def perform(arguments: list[str]) -> NoReturn:
     record, uid = read_record(name)
     require_person(config, name, uid)
     cluster = remote_cluster(config, record)
-    if child := os.fork():
-        watch(child)
+    go_on_apart()
     person = become(uid)
     remote = away(cluster, record.remote, person)
     if verb == "unstage":

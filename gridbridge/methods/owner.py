@@ -22,6 +22,8 @@ from gridbridge.errors import (
     StateError,
     Untrusted,
 )
+from gridbridge.methods import scope
+from gridbridge.methods.scope import FIRST_SIGNAL, Scope
 from gridbridge.model.places import (
     HAS_ENDED,
     NO_FILE,
@@ -33,7 +35,6 @@ from gridbridge.model.places import (
     SUBMITTED_BEFORE,
 )
 from gridbridge.shell import files, trust
-from gridbridge.shell.runner import SIGKILL
 
 CONFIG_MAX_BYTES = 1 << 20
 FAILED, REFUSED = 1, 2
@@ -137,30 +138,31 @@ def become(uid: int) -> str:
     os.initgroups(person.pw_name, person.pw_gid)
     os.setresgid(person.pw_gid, person.pw_gid, person.pw_gid)
     os.setresuid(uid, uid, uid)
+    scope.confine()
     return person.pw_name
 
 
-def watch(child: int, limit_s: float = LIMIT_S) -> NoReturn:
-    """End as the child ends."""
-    wait_for(child, limit_s)
-    os._exit(0)
+def go_on_apart(limit_s: float = LIMIT_S) -> None:
+    """Go on in a process with a scope of its own; end as that process does."""
+    child = Scope(limit_s)
+    if child.pid:
+        watch(child, limit_s)
 
 
-def wait_for(child: int, limit_s: float) -> None:
-    """Return when the child has done its work, else end as it ended.
+def watch(child: Scope, limit_s: float = LIMIT_S) -> NoReturn:
+    """End as the child ends.
 
     As whom it works can stop it, so its time is limited here.
     """
     poll = select.poll()
-    poll.register(os.pidfd_open(child), select.POLLIN)
+    poll.register(os.pidfd_open(child.pid), select.POLLIN)
     if not poll.poll(limit_s * 1000):
-        os.kill(child, SIGKILL)
+        child.end()
         raise GridbridgeError(f"not done within {limit_s} s")
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if status < 0:
-        raise GridbridgeError(f"its process was ended by signal {-status}")
-    if status:
-        os._exit(status)
+    status = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
+    if status < 0 or status > FIRST_SIGNAL:
+        raise GridbridgeError(f"its process was ended by signal {abs(status) % FIRST_SIGNAL}")
+    os._exit(status)
 
 
 def _number(value: object) -> int:

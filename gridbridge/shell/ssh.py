@@ -47,6 +47,7 @@ FAR_SHELL = (  # sh and csh take this line
     ' \'while read -r bytes; do eval "$(head -c "$bytes")"; done\''
 )
 NOT_STARTED = (125, 126, 127)  # env(1), timeout(1): the program can't be run, or is not there
+CAP_SYS_ADMIN = 21  # capabilities(7)
 NOT_FOUND = 127  # as runner.run says of both
 FIRST_SIGNAL, LAST_SIGNAL = 129, 192  # what a shell says of a program that a signal ended
 DENIED = b"Permission denied ("  # what the client ends with when all that it could try failed
@@ -182,7 +183,18 @@ def _become(login: Login) -> tuple[str, ...]:
         return ()
     account = pwd.getpwnam(login.person)
     ids = (f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}")
-    return ("/usr/bin/setpriv", *ids, "--init-groups", "--")
+    return (*_apart(), "/usr/bin/setpriv", "--pdeathsig=KILL", *ids, "--init-groups", "--")
+
+
+def _apart() -> tuple[str, ...]:
+    """Return the words that have a command be the first process of a PID namespace.
+
+    So all that a person's configuration starts ends with the client. None where we may not do so.
+    """
+    with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
+        rights = next(line for line in file if line.startswith("CapEff:"))
+    may = int(rights.split()[1], 16) >> CAP_SYS_ADMIN & 1
+    return ("/usr/bin/unshare", "--pid", "--fork", "--") if may else ()
 
 
 def _call(login: Login, timeout_s: float, source: int) -> Completed:

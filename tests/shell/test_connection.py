@@ -173,3 +173,25 @@ def test_who_has_no_key_is_told_so_in_the_words_of_the_client(
         NotAdmitted, match=r"127\.0\.0\.1 does not let the key of .* into the account"
     ):
         ask(server)
+
+
+def test_no_condition_of_a_configuration_runs_a_program_in_this_process(
+    server: Server, tmp_path: Path
+) -> None:
+    """`Match exec` is the client's, as whoever's file it is: root reads the service's file."""
+    mark = tmp_path / "ran"
+    (tmp_path / ".ssh/config").write_text(f'Host *\nMaTcH e"x"ec "touch {mark}"\n User x\n')
+
+    found = login.configured(Login(host="127.0.0.1", port=str(server.port)))
+
+    assert (found.is_by_client, mark.exists()) == (True, False)
+
+
+@pytest.mark.parametrize("text", ["\xff", "Host *\n ProxyCommand"], ids=["no text", "cut"])
+def test_a_configuration_that_can_not_be_read_is_told(
+    server: Server, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / ".ssh/config").write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(NotReached, match=r"/\.ssh/config: "):
+        login.configured(Login(host="127.0.0.1", port=str(server.port)))

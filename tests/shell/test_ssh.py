@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from gridbridge.errors import CommandFailed, NotReached
 from gridbridge.model.route import BARE, Login
-from gridbridge.shell import ssh
+from gridbridge.shell import runner, ssh
 from gridbridge.shell.connection import login
 from gridbridge.shell.connection.connections import Connections
+from gridbridge.shell.retry import until
 from gridbridge.shell.runner import Completed, quote
 from gridbridge.shell.session import Session
 
@@ -323,3 +324,21 @@ def test_what_a_shell_says_that_obeys_nobody_is_told(shell: str, said: str) -> N
 
     with pytest.raises(CommandFailed, match=f"may have done it: {said}"):
         ssh.run(Login(host="far"), ("true",), {}, LIMIT_S, carrier=Obstinate())
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone logs in as others")
+def test_what_a_persons_configuration_starts_ends_with_roots_client() -> None:
+    """Root tries people's keys (gridbridge check)."""
+    mark = f"600.{os.getpid()}"
+    argv = (*ssh._become(Login(host="", person="nobody")), "/bin/sh", "-c")
+    hides = f"setsid sh -c 'setsid sleep {mark} & echo $!' >&2; sleep 600"
+
+    with pytest.raises(CommandFailed):
+        runner.run((*argv, hides), BARE, 1)
+    assert until(lambda: not _running(mark), 10)
+
+
+def _running(word: str) -> list[str]:
+    done = subprocess.run(("pgrep", "-f", f"^sleep {word}"), stdout=subprocess.PIPE, check=False)
+    return done.stdout.decode().split()

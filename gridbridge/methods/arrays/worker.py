@@ -13,8 +13,9 @@ from typing import NoReturn
 from gridbridge.errors import GridbridgeError, NotOurs
 from gridbridge.methods import owner
 from gridbridge.methods.owner import FAILED, NoAccount, NoOwner, NotNow, Refused, RefusedThere
+from gridbridge.methods.scope import Scope
 from gridbridge.model.places import NO_OWNER, NOT_NOW, NOT_OURS, REFUSED_THERE
-from gridbridge.shell.runner import SIGKILL, left_ms
+from gridbridge.shell.runner import left_ms
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ class Worker:
         self._told, tells = os.pipe()
         self._deadline = time.monotonic() + limit_s
         self._limit_s = limit_s
-        self.pid = os.fork()
-        if not self.pid:
+        self.scope = Scope(limit_s)
+        if not self.scope.pid:
             os.close(self._ask)
             os.close(self._told)
             _serve(uid, begin, asks, tells)
@@ -68,7 +69,7 @@ class Worker:
             except TimeoutError:
                 ready = []
             if not ready:
-                os.kill(self.pid, SIGKILL)
+                self.scope.end()
                 raise Gone(f"not done within {self._limit_s:g} s")
             if not (chunk := os.read(self._told, CHUNK_BYTES)):
                 raise Gone("its process ended")

@@ -34,8 +34,7 @@ def perform(arguments: list[str]) -> NoReturn:
     config = owner.read_config(CONFIG)
     path, uid = read_wish(name)
     owner.require_person(config, name, uid)
-    if child := os.fork():
-        owner.watch(child)
+    owner.go_on_apart()
     owner.become(uid)
     _run(path, uid, lines.encode("ascii"))
 

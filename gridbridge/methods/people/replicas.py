@@ -44,8 +44,7 @@ def perform(arguments: list[str]) -> NoReturn:
         raise Refused("the files are of several people")
     uid = let[0][1]
     owner.require_person(config, files_[0], uid)
-    if child := os.fork():
-        owner.watch(child, owner.LIMIT_S if verb == "look" else LONG_S)
+    owner.go_on_apart(owner.LIMIT_S if verb == "look" else LONG_S)
     _run(owner.become(uid), verb, [dataset for dataset, _ in let], names)
 
 

@@ -26,7 +26,6 @@ CHUNK_BYTES = 65536
 GRACE_S = 1.0
 QUIET_S = 1.0  # after which a listener hears that there is nothing
 CHANNELS = 4  # at once; sshd_config(5) MaxSessions is 10
-THROUGH = ("proxyjump", "proxycommand")  # what the client does and we don't
 
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # what matters is told by our callers
 
@@ -61,7 +60,7 @@ class Connections(Client):
         kills its command when the time is over, and is given a moment to say so.
         """
         known = configured(login)
-        if any(word in known.settings for word in THROUGH):
+        if known.is_by_client:
             return super().carry(login, token, request, timeout_s)
         line = self._lines.setdefault((login.host, login.port, login.user, login.person), Line())
         deadline = time.monotonic() + timeout_s + GRACE_S
@@ -79,7 +78,7 @@ class Connections(Client):
         no connection, and CommandFailed when it or the connection ends.
         """
         known = configured(login)
-        if any(word in known.settings for word in THROUGH):
+        if known.is_by_client:
             raise NotReached((CLIENT,), FAILED, stderr=b"only over a connection of our own")
         line = self._lines.setdefault((login.host, login.port, login.user, login.person), Line())
         try:

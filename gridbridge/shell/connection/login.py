@@ -5,11 +5,12 @@ What ~/.ssh/config and the two files of known hosts say is heeded.
 
 import os
 import pwd
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import paramiko
-from paramiko import AuthenticationException, BadHostKeyException, SSHException
+from paramiko import AuthenticationException, BadHostKeyException, SSHConfig, SSHException
 from paramiko.hostkeys import InvalidHostKey
 
 from gridbridge.errors import NotReached
@@ -18,8 +19,11 @@ from gridbridge.shell.ssh import ALIVE_S, CLIENT, FAILED
 
 SITE_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
 CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # as the client says it, for ssh.explain
+MOST_BYTES = 1 << 20  # of ~/.ssh/config
 UNKNOWN = b"Host key verification failed"
 DENIED = b"Permission denied"
+THROUGH = ("proxyjump", "proxycommand")  # what the client does and we don't
+CONDITION = re.compile(r"^\s*match\b", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,7 @@ class ConfiguredLogin:
     login: Login
     home: str
     settings: Mapping[str, str | list[str]]  # of ~/.ssh/config, ssh_config(5)
+    is_by_client: bool = False  # they ask for what OpenSSH's client alone does
 
 
 def configured(login: Login) -> ConfiguredLogin:
@@ -39,17 +44,29 @@ def configured(login: Login) -> ConfiguredLogin:
     except KeyError as error:
         why = f"no account {login.person} here".encode()
         raise NotReached((CLIENT,), FAILED, stderr=why) from error
-    path = f"{account.pw_dir}/.ssh/config"
-    config = paramiko.SSHConfig()
+    settings: dict[str, str | list[str]] = {"user": account.pw_name}
+    found = _found(f"{account.pw_dir}/.ssh/config", login.host)
+    return ConfiguredLogin(
+        login=login,
+        home=account.pw_dir,
+        settings=settings | (found or {}),
+        is_by_client=found is None or any(word in found for word in THROUGH),
+    )
+
+
+def _found(path: str, host: str) -> dict[str, str | list[str]] | None:
+    """Return what a file says of a host; None where its conditions could run a program.
+
+    paramiko would run it as whoever we are (`Match exec`, ssh_config(5)).
+    """
+    text = ""
     try:
         if os.path.exists(path):
-            config = paramiko.SSHConfig.from_path(path)
-        found = dict(config.lookup(login.host))
-    except SSHException as error:
+            with open(path, encoding="utf-8") as file:
+                text = file.read(MOST_BYTES)
+        return None if CONDITION.search(text) else {**SSHConfig.from_text(text).lookup(host)}
+    except (SSHException, OSError, ValueError) as error:
         raise NotReached((CLIENT,), FAILED, stderr=f"{path}: {error}".encode()) from error
-    return ConfiguredLogin(
-        login=login, home=account.pw_dir, settings={"user": account.pw_name} | found
-    )
 
 
 def connect(known: ConfiguredLogin, limit_s: float) -> paramiko.SSHClient:

@@ -1,0 +1,239 @@
+"""A scope for what a person brings: what root's helper runs as a person, and all that it starts.
+
+The scope is a PID namespace (pid_namespaces(7)). When its first process ends, the kernel kills all
+others in it, whatever sessions and parents these have. Its processes and threads are limited by
+RLIMIT_NPROC, and where systemd runs also by a scope of systemd's (systemd.scope(5)), outside of the
+control group of the service that called us. So nobody uses up what that may start (TasksMax).
+
+A kernel that refuses the namespace, as in a container without CAP_SYS_ADMIN, leaves the first
+process as the reaper of what loses its parent (PR_SET_CHILD_SUBREAPER), and it kills these.
+"""
+
+import os
+import resource
+import select
+import time
+from typing import NoReturn
+
+from gridbridge.errors import CommandFailed
+from gridbridge.shell import runner
+from gridbridge.shell.runner import SIGKILL
+
+MOST_TASKS = 128  # processes and threads of one scope
+NO_LIMIT = 1 << 20  # of processes: a person with so many has none
+FIRST_SIGNAL = 128  # an exit status above it stands for a signal, as in a shell
+CLONE_NEWPID = 0x20000000  # unshare(2)
+PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
+OWN_NAMESPACE = "/proc/self/ns/pid"
+REAP_MS = 1000  # between two looks for what lost its parent and has ended
+KILL_S = 5.0  # for what is not in a namespace
+BUSCTL, BOOTED = "/usr/bin/busctl", "/run/systemd/system"  # sd_booted(3)
+SYSTEMD_S, MOVE_S, LOOK_S = 3.0, 1.0, 0.002
+SPARE_S = 30  # after which systemd ends a scope that we did not
+BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+GO = b"g"
+
+
+class Scope:
+    """A forked process with a scope of its own; in that process, `pid` is 0.
+
+    Only root can make scopes. Anybody else acts for themselves alone, and forks.
+    """
+
+    __slots__ = ("_line", "pid")
+
+    def __init__(self, limit_s: float) -> None:
+        """Fork; systemd ends the scope if we don't within a while after `limit_s`."""
+        self._line = -1
+        self.pid = os.fork() if os.geteuid() else self._fork(limit_s)
+
+    def end(self) -> None:
+        """Kill all that is in it; who waits for `pid` sees when that is done."""
+        if self._line >= 0:
+            os.close(self._line)
+            self._line = -1
+        else:
+            os.kill(self.pid, SIGKILL)
+
+    def _fork(self, limit_s: float) -> int:
+        line, self._line = os.pipe()  # while our end is open the scope may live
+        pid, is_closed = _fork_apart()
+        if not pid:
+            os.close(self._line)
+            _begin(line, is_closed=is_closed)
+            return 0
+        os.close(line)
+        _move(pid, limit_s)
+        os.write(self._line, GO)
+        return pid
+
+
+def confine() -> None:
+    """Limit the processes of the person whom we have become.
+
+    The kernel counts a uid's processes on the whole machine, where a person may have thousands. So
+    we find a limit at which this person can start another one, and add to it.
+    """
+    most = MOST_TASKS // 2
+    while most < NO_LIMIT and not _may_fork(most):
+        most *= 2
+    if most < NO_LIMIT:
+        resource.setrlimit(resource.RLIMIT_NPROC, (most + MOST_TASKS // 2,) * 2)
+
+
+def words(pid: int, limit_s: float) -> tuple[str, ...]:
+    """Return the command that has systemd move a process into a scope of its own.
+
+    org.freedesktop.systemd1(5), StartTransientUnit.
+    """
+    name = f"gridbridge-people-{os.urandom(8).hex()}.scope"
+    properties = (
+        *("PIDs", "au", "1", str(pid)),
+        *("Slice", "s", "gridbridge-people.slice"),
+        *("TasksMax", "t", str(MOST_TASKS)),
+        *("RuntimeMaxUSec", "t", str(round((limit_s + SPARE_S) * 1e6))),
+        *("KillSignal", "i", str(SIGKILL)),
+        *("CollectMode", "s", "inactive-or-failed"),
+    )
+    manager = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1")
+    call = ("call", *manager, "org.freedesktop.systemd1.Manager", "StartTransientUnit")
+    signature = "ssa(sv)a(sa(sv))"
+    return (BUSCTL, "--quiet", *call, signature, name, "fail", "6", *properties, "0")
+
+
+def _move(pid: int, limit_s: float) -> None:
+    """Have systemd move a process into a scope, where it runs and answers."""
+    if not os.path.isdir(BOOTED):
+        return
+    argv = words(pid, limit_s)
+    name = next(word for word in argv if word.endswith(".scope"))
+    try:
+        runner.run(argv, BARE, SYSTEMD_S, most_bytes=runner.CHUNK_BYTES).checked()
+    except CommandFailed:  # no bus, or systemd is busy
+        return
+    until = time.monotonic() + MOVE_S
+    while name not in _cgroup(pid) and time.monotonic() < until:
+        time.sleep(LOOK_S)
+
+
+def _cgroup(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _fork_apart() -> tuple[int, bool]:
+    """Fork the first process of a new PID namespace; say whether it has one.
+
+    Our own later children stay in our namespace.
+    """
+    import ctypes  # transfers do without it
+
+    libc = ctypes.CDLL(None)
+    ours = os.open(OWN_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        is_closed = not libc.unshare(CLONE_NEWPID)
+        try:
+            pid = os.fork()
+        finally:
+            if is_closed:
+                libc.setns(ours, CLONE_NEWPID)
+    finally:
+        os.close(ours)
+    if not pid and not is_closed:
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    return pid, is_closed
+
+
+def _begin(line: int, *, is_closed: bool) -> None:
+    """Fork the process that works, when we are where we are limited; watch it as root."""
+    if os.read(line, 1) != GO:  # who forked us has ended
+        os._exit(1)
+    main = os.fork()
+    if not main:
+        os.close(line)
+        return
+    _watch(main, line, is_closed=is_closed)
+
+
+def _watch(main: int, line: int, *, is_closed: bool) -> NoReturn:
+    """End as the process that works, and with it all others; end when who forked us does."""
+    status = 1
+    try:
+        line = os.dup2(line, 3)  # a lock or a pipe that we hold open would outlive its use
+        os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+        status = _end_of(main, line)
+        if not is_closed:
+            _kill_children()
+    finally:
+        os._exit(status if status >= 0 else FIRST_SIGNAL - status)
+
+
+def _end_of(main: int, line: int) -> int:
+    """Return how a process ended, -SIGKILL when the line is closed before; reap all others."""
+    poll = select.poll()
+    poll.register(line, select.POLLIN)
+    poll.register(os.pidfd_open(main), select.POLLIN)
+    while True:
+        ready = [end for end, _ in poll.poll(REAP_MS)]
+        ended = _reaped()
+        if main in ended:
+            return os.waitstatus_to_exitcode(ended[main])
+        if line in ready:
+            return -SIGKILL
+
+
+def _reaped() -> dict[int, int]:
+    ended = {}
+    try:
+        while (done := os.waitpid(-1, os.WNOHANG))[0]:
+            ended[done[0]] = done[1]
+    except ChildProcessError:
+        pass
+    return ended
+
+
+def _kill_children() -> None:
+    """Kill what is below us; what loses its parent becomes our child, so that none escapes."""
+    until = time.monotonic() + KILL_S
+    while (below := _below(os.getpid())) and time.monotonic() < until:
+        for pid in below:
+            try:
+                os.kill(pid, SIGKILL)
+            except ProcessLookupError:
+                continue
+        _reaped()
+
+
+def _below(pid: int) -> list[int]:
+    """Return the children of a process, theirs, and so on."""
+    found = []
+    open_ = [pid]
+    while open_:
+        children = _children(open_.pop())
+        found += children
+        open_ += children
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return []
+
+
+def _may_fork(most: int) -> bool:
+    """Say whether we may start a process with this limit."""
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, resource.getrlimit(resource.RLIMIT_NPROC)[1]))
+    try:
+        pid = os.fork()
+    except BlockingIOError:
+        return False
+    if not pid:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return True

@@ -1,0 +1,222 @@
+"""What a person brings ends with its scope, whole, and never uses up the service's processes."""
+
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gridbridge.methods import scope
+from gridbridge.methods.scope import MOST_TASKS, Scope, words
+
+BOB = 61_000 + os.getpid() % 1000  # nobody has that uid, and no other test
+LONG_S = 60.0
+pytestmark = pytest.mark.root
+
+
+@pytest.fixture(autouse=True)
+def _as_root() -> None:
+    if os.geteuid():
+        pytest.skip("only root makes scopes")
+
+
+@pytest.fixture(name="held", params=["in a namespace", "in none"])
+def _held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator["Held"]:
+    if request.param == "in none":
+        monkeypatch.setattr(scope, "CLONE_NEWPID", -1)  # refused, as in many containers
+    held = Held()
+    yield held
+    held.close()
+
+
+class Held:
+    """A pipe that every process of a scope holds open: it ends when the last of them has."""
+
+    def __init__(self) -> None:
+        self.read, self.write = os.pipe()
+
+    def run(self, act: Callable[[], object], uid: int = BOB) -> Scope:
+        """Run it in a scope as somebody."""
+        made = Scope(LONG_S)
+        if made.pid:
+            os.close(self.write)
+            return made
+        try:
+            os.setresuid(uid, uid, uid)
+            scope.confine()
+            act()
+        finally:
+            os._exit(0)
+
+    def say(self, word: bytes) -> None:
+        """Tell the test something, from within."""
+        os.write(self.write, word)
+
+    def heard(self) -> bytes:
+        """Return the next that was said, nothing when all have ended."""
+        ready, _, _ = select.select([self.read], [], [], 10)
+        assert ready, "some process of the scope still runs"
+        return os.read(self.read, 65536)
+
+    def close(self) -> None:
+        """Give it back."""
+        os.close(self.read)
+
+
+def hide(held: Held, then: Callable[[], object] = lambda: None) -> None:
+    """Leave a process that has no parent, session or ear that anybody could reach it by."""
+    if os.fork():
+        os.wait()
+        return
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    held.say(b"hidden")
+    then()
+    while True:
+        time.sleep(1)
+
+
+def test_what_called_setsid_and_lost_its_parent_ends_with_the_scope(held: Held) -> None:
+    go, let_go = os.pipe()
+    made = held.run(lambda: (hide(held), os.read(go, 1)))
+    assert held.heard() == b"hidden"
+    os.write(let_go, b"1")
+    os.waitpid(made.pid, 0)
+
+    assert held.heard() == b""
+
+
+def test_at_the_limit_all_is_killed(held: Held) -> None:
+    def act() -> None:
+        hide(held)
+        signal.pause()
+
+    made = held.run(act)
+    assert held.heard() == b"hidden"
+    made.end()
+
+    assert held.heard() == b""
+
+
+def test_a_program_that_stops_itself_is_killed_as_any_other(held: Held) -> None:
+    made = held.run(lambda: (hide(held), os.kill(os.getpid(), signal.SIGSTOP)))
+    assert held.heard() == b"hidden"
+    made.end()
+
+    assert held.heard() == b""
+
+
+def test_a_scope_ends_when_whoever_made_it_is_killed(held: Held) -> None:
+    maker = os.fork()
+    if not maker:
+        held.run(lambda: (hide(held), signal.pause()))
+        signal.pause()
+    os.close(held.write)
+    assert held.heard() == b"hidden"
+    os.kill(maker, signal.SIGKILL)
+    os.waitpid(maker, 0)
+
+    assert held.heard() == b""
+
+
+def test_a_person_starts_so_many_processes_and_all_are_killed(held: Held) -> None:
+    def bomb() -> None:
+        while True:
+            try:
+                if not os.fork():
+                    os.setsid()
+                    held.say(b".")
+            except BlockingIOError:
+                time.sleep(0.01)
+
+    made = held.run(bomb)
+    count, until = 0, time.monotonic() + 2
+    while time.monotonic() < until:
+        count += len(held.heard()) if select.select([held.read], [], [], 0.5)[0] else 0
+    made.end()
+    while more := held.heard():
+        count += len(more)
+
+    assert MOST_TASKS // 2 <= count <= MOST_TASKS
+
+
+def test_who_has_thousands_of_processes_elsewhere_may_start_a_few_more(held: Held) -> None:
+    many = f"for one in $(seq {MOST_TASKS * 2}); do sleep 600 & done; echo; wait"
+    as_them = ("setpriv", f"--reuid={BOB}", "--clear-groups", "sh", "-c", many)
+    with subprocess.Popen(as_them, stdout=subprocess.PIPE, start_new_session=True) as others:
+        assert others.stdout
+        assert others.stdout.readline()
+        try:
+            made = held.run(lambda: held.say(b"works" if _runs("/bin/true") else b"fails"))
+            os.waitpid(made.pid, 0)
+
+            assert held.heard() == b"works"
+        finally:
+            os.killpg(others.pid, signal.SIGKILL)
+
+
+def _runs(path: str) -> bool:
+    return os.waitpid(os.posix_spawn(path, [path], {}), 0)[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("act", "status"),
+    [
+        (lambda: os._exit(0), 0),
+        (lambda: os._exit(75), 75),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), scope.FIRST_SIGNAL + signal.SIGKILL),
+    ],
+    ids=["done", "failed", "killed"],
+)
+def test_it_ends_as_what_works_in_it(held: Held, act: Callable[[], object], status: int) -> None:
+    made = held.run(act)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(made.pid, 0)[1]) == status
+
+
+def test_several_scopes_after_one_another_and_our_own_children_beside_them(held: Held) -> None:
+    first = Scope(LONG_S)
+    if not first.pid:
+        os._exit(3)
+    ours = os.fork()
+    if not ours:
+        os._exit(os.getpid() < 3)  # as in a namespace of its own
+    second = held.run(lambda: os._exit(4))
+    ends = [
+        os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in (first.pid, ours, second.pid)
+    ]
+
+    assert ends == [3, 0, 4]
+
+
+def test_no_lock_of_whoever_made_it_is_held_by_what_watches_it(held: Held, tmp_path: Path) -> None:
+    """Root's ledger is locked while a worker acts."""
+    lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
+    made = held.run(lambda: (held.say(b"on"), signal.pause()))
+    held.heard()
+    opened = {
+        os.readlink(f"/proc/{made.pid}/fd/{end}") for end in os.listdir(f"/proc/{made.pid}/fd")
+    }
+    made.end()
+    os.close(lock)
+
+    assert str(tmp_path / "lock") not in opened
+
+
+def test_systemd_is_asked_for_a_scope_with_limits() -> None:
+    argv = words(4711, 45)
+
+    assert argv[:3] == ("/usr/bin/busctl", "--quiet", "call")
+    told = " ".join(argv)
+    assert "StartTransientUnit ssa(sv)a(sa(sv)) gridbridge-people-" in told
+    assert "PIDs au 1 4711" in told
+    assert f"TasksMax t {MOST_TASKS}" in told
+    assert "RuntimeMaxUSec t 75000000" in told
+    assert told.endswith(" 0")
