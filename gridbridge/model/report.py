@@ -1,7 +1,7 @@
 """What commands show people about the service and about one job: facts, each with the reason."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from gridbridge.model.shown import ShownEvent, ShownTransfer
 
@@ -19,6 +19,17 @@ def printable(text: str) -> str:
 def count(number: int, one: str, more: str = "") -> str:
     """Return a number with its noun: 1 slot, 2 slots."""
     return f"{number} {one if number == 1 else more or one + 's'}"
+
+
+def age(passed: timedelta) -> str:
+    """Say how long ago something was, in one or two units."""
+    seconds = max(0, round(passed.total_seconds()))
+    if seconds < 120:
+        return f"{seconds} s"
+    minutes, hours = seconds // 60, seconds // 3600
+    if hours < 2:
+        return f"{minutes} min"
+    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

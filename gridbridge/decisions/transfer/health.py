@@ -4,10 +4,10 @@ A queue closes by its load thresholds (queue_conf(5)): a value that is missing c
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from gridbridge.decisions.transfer.causes import blame
-from gridbridge.model.report import ClusterReport, QueueReport, count
+from gridbridge.model.report import ClusterReport, QueueReport, age, count
 from gridbridge.model.shown import Shown, ShownCluster, ShownQueue, ShownRoute
 from gridbridge.model.states import QueueFact
 
@@ -22,17 +22,6 @@ _CLOSED = (  # the strongest first
     (QueueFact.LOADED, UNREPORTED),
     (QueueFact.OVERLOADED, UNREPORTED),
 )
-
-
-def age(passed: timedelta) -> str:
-    """Say how long ago something was, in one or two units."""
-    seconds = max(0, round(passed.total_seconds()))
-    if seconds < 120:
-        return f"{seconds} s"
-    minutes, hours = seconds // 60, seconds // 3600
-    if hours < 2:
-        return f"{minutes} min"
-    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
 def alarm(shown: Shown, now: datetime) -> str:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from gridbridge.decisions.transfer.health import age
 from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired, Phase
-from gridbridge.model.report import count
+from gridbridge.model.report import age, count
 from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.states import Fact
 from gridbridge.model.transfer.claim import JOB, is_grant

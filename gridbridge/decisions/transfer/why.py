@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from gridbridge.decisions.transfer import dropped_clusters
-from gridbridge.decisions.transfer.health import age, silence
+from gridbridge.decisions.transfer.health import silence
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Desired, Phase
-from gridbridge.model.report import Attempt
+from gridbridge.model.report import Attempt, age
 from gridbridge.model.shown import Shown, ShownHistory, ShownTransfer
 from gridbridge.model.states import Fact, JobState, QueueFact
 

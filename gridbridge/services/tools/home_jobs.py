@@ -6,8 +6,8 @@ from datetime import datetime
 
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
+from gridbridge.decisions.site.standing import sentences
 from gridbridge.decisions.transfer import health
-from gridbridge.decisions.transfer.standing import sentences
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import parse_local
 from gridbridge.model.places import CONFIG, PUBLISHED

@@ -14,6 +14,7 @@ from gridbridge.model.accounting import AccountingRecord, Place, RemoteRecord
 from gridbridge.model.ids import PREFIX, TransferId, parse_local, parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
+from gridbridge.model.report import age
 from gridbridge.model.shown import Shown, ShownReading, ShownTransfer
 from gridbridge.services.tools import configured, reports
 from gridbridge.services.transfer.usage.reader import remote_records
@@ -228,6 +229,6 @@ def _blindness(cluster: str, reading: ShownReading | None, now: datetime) -> str
             "what was told of each end is all"
         )
     if reading.trouble:
-        last = f"{health.age(now - reading.read_at)} ago" if reading.read_at else "never"
+        last = f"{age(now - reading.read_at)} ago" if reading.read_at else "never"
         return f"{cluster}'s accounting was last read {last}: {reading.trouble}"
     return f"{cluster}'s accounting is being read: more may follow" if reading.is_behind else ""

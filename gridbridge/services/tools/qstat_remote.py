@@ -9,11 +9,10 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 
 from gridbridge.apply.adapters import status_of
-from gridbridge.decisions.transfer import health
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.job import JobDetail
 from gridbridge.model.places import CONFIG, PUBLISHED
-from gridbridge.model.report import Attempt, TransferReport, printable
+from gridbridge.model.report import Attempt, TransferReport, age, printable
 from gridbridge.model.shown import ShownTransfer
 from gridbridge.model.states import JobState
 from gridbridge.services.tools import configured, reports
@@ -133,7 +132,7 @@ def details(
         messages, trouble = asking.ask(one) if is_there else ((), "")
         at = taken.get(one.remote)
         if trouble and at:
-            trouble += f"; what stands above is {health.age(now - at)} old"
+            trouble += f"; what stands above is {age(now - at)} old"
         found.append(Detail(attempt=task.attempts[-1], messages=messages, asked=trouble))
     return alarm, tuple(found)
 

@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.transfer.health import (
-    age,
     alarm,
     failing,
     full,
@@ -15,6 +14,7 @@ from gridbridge.decisions.transfer.health import (
     misconfigured,
 )
 from gridbridge.model.message import Cause
+from gridbridge.model.report import age
 from gridbridge.model.shown import Shown, ShownBreaker, ShownConfiguration
 from tests.shown import NOW, OPEN, cluster, load, queue, service, shown
 

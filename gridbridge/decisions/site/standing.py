@@ -7,8 +7,7 @@ nothing is decided by them.
 from collections.abc import Iterator
 from datetime import datetime
 
-from gridbridge.decisions.transfer.health import age
-from gridbridge.model.report import count
+from gridbridge.model.report import age, count
 from gridbridge.model.snapshot import JobStanding, JobStatus
 from gridbridge.model.states import Fact
 
