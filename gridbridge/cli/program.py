@@ -15,6 +15,7 @@ from gridbridge.cli import output
 from gridbridge.errors import GridbridgeError, ReaderGone
 
 DEBUGS = ("gridbridge", "gridsub")  # programs that show where, by --debug
+DATED = ("gridbridge-balance",)  # programs whose output cron appends to a log
 DONE, ERROR = 0, 2
 INTERRUPTED = 130  # as a shell reports SIGINT
 READER_GONE = 141  # as a shell reports SIGPIPE
@@ -74,5 +75,6 @@ def _visible(error: click.NoSuchOption) -> click.NoSuchOption:
 def _told(name: str, message: str, status: int = ERROR) -> int:
     is_help = message.startswith("Usage:")  # a group without a command
     for line in (message,) if is_help else message.splitlines() or ("",):
-        output.complain(line if is_help else f"{name}: {line}")
+        said = line if is_help else f"{name}: {line}"
+        output.complain(output.dated(said, sys.stderr) if name in DATED else said)
     return status

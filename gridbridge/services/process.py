@@ -8,6 +8,7 @@ import time
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
+from gridbridge.services.log_file import RotatedLog
 
 
 def require_account(policy: Policy) -> None:
@@ -26,7 +27,9 @@ def start_log(policy: Policy) -> None:
     """Log to standard error, an event a line, in UTC."""
     logging.Formatter.converter = time.gmtime
     logging.basicConfig(
-        format="%(asctime)sZ level=%(levelname)s %(message)s", datefmt="%Y-%m-%dT%H:%M:%S"
+        format="%(asctime)sZ level=%(levelname)s %(message)s",
+        datefmt="%Y-%m-%dT%H:%M:%S",
+        handlers=[RotatedLog()],
     )
     for library in ("alembic", "paramiko"):
         logging.getLogger(library).setLevel(logging.WARNING)

@@ -1,6 +1,7 @@
 """gridbridge-balance: makes the site's own cluster grow and shrink with its queue."""
 
 import os
+import sys
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from functools import partial
@@ -94,7 +95,7 @@ def balance(cluster: str, path: str, is_json: bool, **given: Any) -> None:
             return
         plan = service.run_once(wanted)
     except NotSeen as error:
-        output.complain(f"gridbridge-balance: {error}")
+        _complain(error)
         raise SystemExit(NOT_SEEN) from error
     _tell(plan.told, plan.done, is_json=is_json)
 
@@ -119,9 +120,8 @@ def _tell(told: Told, done: tuple[str, ...], *, is_json: bool) -> None:
     if is_json:
         output.as_json({**told_plain(told), "done": list(done)})
         return
-    output.line(told.sentence)
-    for one in done:
-        output.line(f"  {one}")
+    for one in (told.sentence, *(f"  {one}" for one in done)):
+        output.line(output.dated(one, sys.stdout))
 
 
 def _again(cluster: str, own: Own, given: dict[str, Any], policy: "Policy") -> "Wanted":
@@ -157,12 +157,16 @@ def _wanted(cluster: str, own: Own, given: dict[str, Any], policy: "Policy") -> 
     )
 
 
+def _complain(error: GridbridgeError) -> None:
+    output.complain(output.dated(f"gridbridge-balance: {error}", sys.stderr))
+
+
 def _draw(stats: str, folder: str) -> None:
     """Draw the rows; pictures that can't be drawn are told, and end no round."""
     try:
         drawn(stats, folder)
     except GridbridgeError as error:
-        output.complain(f"gridbridge-balance: {error}")
+        _complain(error)
 
 
 def _nothing() -> None:

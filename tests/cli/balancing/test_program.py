@@ -3,6 +3,9 @@
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
 import json
+import re
+import subprocess
+import sys
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -286,3 +289,32 @@ def test_pictures_that_can_not_be_drawn_end_no_round(
 
     assert (0, "nothing is done\n") == (done.exit_code, done.stdout)
     assert f"{tmp_path}/taken" in done.stderr
+
+
+ROUND = """
+import sys
+from gridbridge.cli.balancing import program
+from tests.cli.balancing.test_program import NOTHING
+program._tell(NOTHING.told, ("h1 is added",), is_json=False)
+sys.argv = ["gridbridge-balance", "--config", "{0}/none"]
+program.main()
+"""
+AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
+
+
+@pytest.mark.parametrize(
+    ("redirection", "begins"), [(">>", AT), (">", "")], ids=["appended to a log", "a file"]
+)
+def test_lines_that_are_appended_to_a_file_begin_with_the_time(
+    tmp_path: Path, redirection: str, begins: str
+) -> None:
+    """Cron appends what a round says, and why none could be done, to balance.log."""
+    log = tmp_path / "balance.log"
+    script = f'exec "$0" -c "$1" {redirection}{log} 2>&1'
+    argv = ("sh", "-c", script, sys.executable, ROUND.format(tmp_path))
+    subprocess.run(argv, check=False, timeout=60)
+
+    lines = log.read_text().splitlines()
+    expected = ("gridbridge-balance: .*", "nothing waits", "  h1 is added")
+    whole = [re.compile(begins + words) for words in expected]
+    assert [sum(bool(one.fullmatch(line)) for line in lines) for one in whole] == [1, 1, 1]

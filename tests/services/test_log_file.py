@@ -1,0 +1,70 @@
+"""After a rotation a program's events, and what else it prints, are in the file of its name."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CONF = Path(__file__).parents[2] / "conf/logrotate.d/gridbridge"
+PROGRAM = """
+import logging, sys
+from gridbridge.services.log_file import RotatedLog
+logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[RotatedLog()])
+for line in sys.stdin:
+    logging.info("event=%s", line.strip())
+    print("printed", line.strip(), flush=True)
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "runner.log"
+
+
+def events(log: Path, *lines: str, between: str = "true") -> None:
+    """Let a program whose streams lead to the log tell these, with something done before each."""
+    feed = "; ".join(f"echo {line}; sleep 0.5; {between}" for line in lines)
+    with log.open("ab") as end:
+        subprocess.run(
+            ["sh", "-c", f'{{ {feed}; }} | "$0" -c "$1"', sys.executable, PROGRAM],
+            stdout=end, stderr=end, check=True, timeout=30, cwd=log.parent,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("between", ["mv {0} {0}.1", "mv {0} {0}.1; : >{0}"], ids=["", "created"])
+def test_a_program_goes_on_in_the_new_file(log: Path, between: str) -> None:
+    events(log, "first", "second", between=f"[ -e {log}.1 ] || {{ {between.format(log)}; }}")
+
+    assert Path(f"{log}.1").read_text() == "event=first\nprinted first\n"
+    assert log.read_text() == "event=second\nprinted second\n"
+
+
+def test_a_log_that_nobody_moves_stays(log: Path) -> None:
+    log.write_text("before\n")
+    events(log, "first")
+
+    assert log.read_text() == "before\nevent=first\nprinted first\n"
+
+
+def test_standard_error_that_is_no_file_stays_what_it_is(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], input="first\n", capture_output=True, text=True, check=True
+    )
+
+    assert (done.stderr, done.stdout) == ("event=first\n", "printed first\n")
+
+
+@pytest.mark.skipif(not shutil.which("logrotate"), reason="needs logrotate")
+def test_logrotate_takes_the_file_that_we_ship(log: Path, tmp_path: Path) -> None:
+    log.write_text("event=first\n")
+    rules = [line for line in CONF.read_text().splitlines() if not line.strip().startswith("su ")]
+    shipped = "\n".join(rules).replace("/var/lib/gridbridge/runner.log", str(log))
+    (tmp_path / "conf").write_text(shipped)
+    (tmp_path / "conf").chmod(0o644)
+    argv = ["logrotate", "--force", "--state", str(tmp_path / "state"), str(tmp_path / "conf")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (log.exists(), Path(f"{log}.1").read_text()) == (False, "event=first\n")
