@@ -21,6 +21,7 @@ CALLS = f"{FOLDER}/calls"
 BINARIES = "/opt/gb-bench-binaries"
 CONFIG = "/etc/gridbridge/gridbridge.toml"
 BETA_SLOTS = 50  # a host; its gid_range lets 100 jobs run
+METHODS = "/opt/gridbridge/sge-methods"
 POLLER = "gridbridge.services.poller"
 PLAIN = "plain-beta"  # the queue of the plain starter
 
@@ -103,22 +104,34 @@ stamp = lambda at: datetime.datetime.fromisoformat(at).timestamp()
 print(json.dumps([[str(job), str(remote), stamp(at)] for job, remote, at in rows]))
 """
 
-# Run an epilog as after a usual end, 20 times; print the CPU seconds of one. Our working directory
-# is that of a job's shepherd.
+# Run an epilog, argv[1], as after a usual end, 20 times; print the CPU seconds of one. Our working
+# directory is that of a job's shepherd, and the service has published what the remote job used.
 EPILOG = """
-import json, os, pathlib, resource, subprocess, tempfile
-folder = pathlib.Path(tempfile.mkdtemp(), ".gridbridge")
-folder.mkdir()
+import json, os, pathlib, resource, shutil, subprocess, sys, tempfile
+root = pathlib.Path(tempfile.mkdtemp())
+root.chmod(0o755)
+notes = root / ".gridbridge"
+notes.mkdir()
 for name in ("record", "closed"):
-    (folder / name).touch()
-os.chdir(folder.parent)
-folder.parent.chmod(0o755)
-pathlib.Path("config").write_text("job_owner=alice\\njob_id=999999999\\nja_task_id=1\\n")
-env = {"TMPDIR": str(folder.parent), "PATH": "/usr/bin:/bin"}
+    (notes / name).write_text("kind=closed")
+os.chdir(root)
+limits = "".join(f"limit_{number}=INFINITY\\n" for number in range(90))
+known = f"tmpdir={root}\\njob_owner=alice\\njob_id=999999999\\nja_task_id=0\\n"
+pathlib.Path("config").write_text(limits + known)
+figures = "ru_wallclock=1\\nru_utime=0.5\\nru_stime=0.25\\nru_maxrss=9000\\n"
+pathlib.Path("usage").write_text(figures + "ru_minflt=0\\n" * 18)
+used = pathlib.Path("/var/lib/gridbridge/published/usage/alice/999999999")
+used.parent.mkdir(parents=True, exist_ok=True)
+for folder in (used.parent, used.parent.parent):
+    shutil.chown(folder, "gridbridge")
+used.write_text(figures.replace("0.5", "77.5"))
+env = {"TMPDIR": str(root), "PATH": "/usr/bin:/bin"}
 for _ in range(20):
-    subprocess.run(["/opt/gridbridge/sge-methods/epilog"], env=env, check=True)
+    subprocess.run([sys.argv[1]], env=env, check=True)
+used.unlink()
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(json.dumps((used.ru_utime + used.ru_stime) / 20))
+print(json.dumps([(used.ru_utime + used.ru_stime) / 20, pathlib.Path("usage").read_text()]))
+shutil.rmtree(root)
 """
 
 # For each pid of argv: CPU seconds and PSS of its tree now. Reaped children count for the CPU.
@@ -255,17 +268,13 @@ class Site:
         record = self.grid.accounting(job, cluster)
         return sum(float(record[key].rstrip("s").split()[0]) for key in ("ru_utime", "ru_stime"))
 
-    def epilog_s(self) -> float:
-        """Return the CPU of the queue's epilog, which accounting leaves out."""
-        found = self.run(EPILOG)
-        assert isinstance(found, float)
-        return found
-
-    def remote_usage_s(self) -> float:
-        """Return the CPU of the epilog that accounts here for what the remote job used."""
-        found = self.run(EPILOG.replace("methods/epilog", "methods/usage"))
-        assert isinstance(found, float)
-        return found
+    def epilog_s(self, name: str) -> float:
+        """Return the CPU of a queue's epilog, `usage` or `epilog`, which accounting leaves out."""
+        found = self.run(EPILOG, f"{METHODS}/{name}")
+        assert isinstance(found, list)
+        cpu_s, usage = found
+        assert ("ru_utime=77.5" in usage) == (name == "usage"), usage
+        return float(cpu_s)
 
     def poller(self) -> int:
         """Wait until a poller runs and return its process id."""
@@ -303,7 +312,7 @@ class Site:
         assert done.status == 0, done
 
     def _set_epilog(self, name: str, whose: str = "") -> None:
-        path = f"{whose}/opt/gridbridge/sge-methods/{name}"
+        path = f"{whose}{METHODS}/{name}"
         for queue in ("transfer-beta", "transfer-delta"):
             self.grid.sh(HOST, f"qconf -rattr queue epilog {path} {queue}")
 

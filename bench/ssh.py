@@ -57,7 +57,7 @@ def cpu(site: Site, size: Size) -> list[Row]:
     jobs, busy = site.spent(pid, lambda: _jobs(site, size.transfers))
     _, idle = site.spent(pid, lambda: time.sleep(busy.passed_s))
     bare_s, _ = _bare(site, size.transfers, at_once=1)
-    starter_s = fmean(map(site.cpu_s, jobs)) + site.epilog_s()
+    starter_s = fmean(map(site.cpu_s, jobs)) + site.epilog_s("usage")
     clients_s = _clients(site, size.transfers)
     poller_s = (busy.cpu_s - idle.cpu_s) / size.transfers
     return [

@@ -17,6 +17,8 @@ SERVICE = "service.json"  # what the service says of itself
 JOBS = "jobs"  # the folder of the histories
 TOLD = "told"  # histories that home's list has not proved, a folder for each person
 ACCOUNTING = "accounting"  # the folder of what remote jobs used
+USAGE = "usage"  # the folder of what epilogs account for here, a folder for each person
+FETCHED = ("verdicts", USAGE)  # folders of what a job's own programs read once
 JOBS_A_FOLDER = 1000  # below that one: a site keeps a million files
 LATEST_S = 32503680000  # the year 3000; NaN is not below it either
 WORDS_MAX_BYTES = 64 << 20  # a cluster has as many names as hosts, and more
@@ -67,6 +69,11 @@ def accounting_path(job: int, task: int, published: str = PUBLISHED) -> str:
     """Return where the usage of the remote jobs of a local job or task lies."""
     name = f"{job}.{task}" if task else str(job)
     return f"{published}/{ACCOUNTING}/{job // JOBS_A_FOLDER}/{name}.json"
+
+
+def usage_path(local: str, owner: str, published: str = PUBLISHED) -> str:
+    """Return where a root epilog finds what a person's remote job used (sge-methods/usage)."""
+    return f"{published}/{USAGE}/{owner}/{local}"
 
 
 def load_path(published: str = PUBLISHED) -> str:
@@ -163,15 +170,16 @@ def hide_verdicts(mode: int, published: str = PUBLISHED) -> None:
 def sweep(open_transfers: frozenset[str], until: float, published: str = PUBLISHED) -> int:
     """Remove files that nobody fetched or finished until that time; return how many.
 
-    These are verdicts and replies of no open transfer, and unfinished files of killed writers.
+    These are verdicts and replies of no open transfer, what jobs of then used, and unfinished files
+    of killed writers.
     """
     removed = 0
     for folder, folders, names in os.walk(published):
         if folder == published and ACCOUNTING in folders:
             folders.remove(ACCOUNTING)  # large, and state.accounts sweeps it
-        is_verdicts = folder.startswith(f"{published}/verdicts")
+        is_fetched = folder.startswith(tuple(f"{published}/{each}/" for each in FETCHED))
         for name in names:
-            is_left = is_verdicts and name not in open_transfers
+            is_left = is_fetched and name not in open_transfers
             path = f"{folder}/{name}"
             if (is_left or name.startswith(files.TEMPORARY)) and os.lstat(path).st_mtime < until:
                 files.remove(path)

@@ -9,6 +9,12 @@ from gridbridge.model.transfer.transfer import Transfer
 
 SIGNALLED = 128  # an exit status above it stands for a signal
 MOST = 1e15  # the largest number that is counted here
+SHEPHERDS = {  # names in the shepherd's `usage` file, and which figure is each
+    "ru_wallclock": "wallclock_s",
+    "ru_utime": "user_s",
+    "ru_stime": "system_s",
+    "ru_maxrss": "max_rss_kb",
+}
 
 
 def told_by_verdict(transfer: Transfer) -> RemoteRecord | None:
@@ -48,6 +54,16 @@ def _amount(text: str) -> float | None:
     except ValueError:
         return None
     return amount if isfinite(amount) and 0 <= amount < MOST else None
+
+
+def for_shepherd(record: RemoteRecord) -> dict[str, str]:
+    """Return the figures that are known as the shepherd writes them, plain decimals."""
+    amounts = {name: getattr(record, key) for name, key in SHEPHERDS.items()}
+    return {name: _decimal(amount) for name, amount in amounts.items() if amount is not None}
+
+
+def _decimal(amount: float) -> str:
+    return f"{amount:.6f}".rstrip("0").rstrip(".")
 
 
 def best_told(records: Iterable[RemoteRecord]) -> tuple[RemoteRecord, ...]:

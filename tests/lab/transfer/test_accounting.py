@@ -155,8 +155,10 @@ def test_an_epilog_accounts_for_the_remote_job_here(grid: Grid) -> None:
     noted = usage_log(grid)
     to_beta = (*QUIET, "-q", "transfer-beta")
     job = grid.transfer(*to_beta, "-v", evil, script=BURN)
+    array = grid.transfer(*to_beta, "-t", "3", script=BURN)
     deleted = grid.transfer(*to_beta, script="sleep 300\n")
     here = grid.accounting_of_end(job)
+    task = grid.accounting_of_end(array)
     there = grid.accounting(grid.remote_id(job), "beta")
     remote = grid.remote_id(deleted)
     wait_for(grid, remote, "r")
@@ -166,6 +168,7 @@ def test_an_epilog_accounts_for_the_remote_job_here(grid: Grid) -> None:
     times = [float(one["ru_utime"].rstrip("s")) for one in (here, there)]
     assert times[0] == pytest.approx(times[1], abs=0.1)
     assert times[0] > 0.1
+    assert float(task["ru_utime"].rstrip("s")) > 0.1
     assert here["exit_status"].split()[0] == "3"
     assert killed["exit_status"].split()[0] == "137"
     wait_for(grid, remote, "")

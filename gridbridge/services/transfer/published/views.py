@@ -8,7 +8,7 @@ from gridbridge.apply.clusters import mapping, route
 from gridbridge.decisions.transfer import owners
 from gridbridge.decisions.transfer.load import load_values
 from gridbridge.errors import StateError
-from gridbridge.model import vocabulary
+from gridbridge.model import lines, vocabulary
 from gridbridge.model.accounting import RemoteRecord
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.places import PUBLISHED
@@ -173,6 +173,10 @@ class Views:
         job, _, task = local.partition(".")
         path = published.accounting_path(int(job), int(task or 0), self._folder)
         put(path, shown.encode(rows.usage(local, records)))
+
+    def epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
+        """Publish what an epilog of root's accounts for here."""
+        put(published.usage_path(local, owner, self._folder), lines.encode(figures))
 
     def readings(self, readings: Iterable[ShownReading]) -> None:
         """Publish how far each accounting file was read."""

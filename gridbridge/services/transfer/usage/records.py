@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.decisions.transfer import owners
-from gridbridge.decisions.transfer.usage import told_by_verdict
-from gridbridge.errors import Disputed
+from gridbridge.decisions.transfer.usage import for_shepherd, told_by_verdict
+from gridbridge.errors import Disputed, StateError
 from gridbridge.model.accounting import Cursor, RemoteRecord, Source
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import PREFIX, parse_transfer
@@ -173,11 +173,22 @@ class UsageRecords:
     def tell_end(self, transfer: Transfer) -> None:
         """Keep the usage of a verdict if no accounting file will have it, or an epilog asks."""
         queue = self.policy.queues.get(transfer.queue)
-        is_wanted = transfer.remote not in self.readers or (queue and queue.remote_usage)
+        has_epilog = bool(queue and queue.remote_usage)
+        is_wanted = transfer.remote not in self.readers or has_epilog
         record = told_by_verdict(transfer) if is_wanted else None
-        if record and self._may_tell(transfer):
-            known = self.accounting.put_record(record, self.clock.now())
-            self._show(parse_transfer(transfer.name).local, known)
+        if record is None or not self._may_tell(transfer):
+            return
+        local = parse_transfer(transfer.name).local
+        self._show(local, self.accounting.put_record(record, self.clock.now()))
+        if has_epilog:
+            self._tell_epilog(local, record)
+
+    def _tell_epilog(self, local: str, record: RemoteRecord) -> None:
+        """Publish what is accounted for here; no end waits for that."""
+        try:
+            self.views.epilog_usage(local, record.owner, for_shepherd(record))
+        except StateError as error:
+            _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
 
     def _may_tell(self, transfer: Transfer) -> bool:
         """Say whether a verdict's usage is kept: for jobs in home's list, and some others.

@@ -20,7 +20,7 @@ from gridbridge.model.transfer.transfer import Listed, Transfer
 from gridbridge.services.transfer.published.views import Views
 from gridbridge.services.transfer.usage.records import UsageRecords
 from gridbridge.shell.clock import Clock
-from gridbridge.state import accounts
+from gridbridge.state import accounts, published
 from gridbridge.state.database import Database
 from gridbridge.state.database.accounting import Accounting
 from gridbridge.state.database.transfers import Transfers
@@ -271,6 +271,41 @@ def test_where_the_file_is_seen_the_message_is_kept_only_for_an_epilog(site: Bet
     site.usage_records.tell_end(transfer(verdict=ENDED, queue="asking"))
 
     assert (before, len(site.records())) == ((), 1)
+
+
+def test_an_epilog_of_roots_is_told_the_figures_of_its_persons_job(site: Beta) -> None:
+    """As the shepherd writes them; sge-methods/usage reads the file without an interpreter."""
+    ended = transfer(verdict=ENDED.but(max_rss_kb="204800"), queue="asking")
+    site.usage_records.tell_end(ended)
+    told = Path(published.usage_path("7", ended.owner, site.folder))
+
+    assert told.read_text() == ("ru_wallclock=61\nru_utime=62.5\nru_stime=0.25\nru_maxrss=204800\n")
+
+
+def test_figures_that_no_epilog_fetched_are_swept_after_their_time(site: Beta) -> None:
+    site.usage_records.tell_end(transfer(verdict=ENDED, queue="asking"))
+    path = Path(published.usage_path("7", transfer().owner, site.folder))
+    written_s = path.stat().st_mtime
+
+    published.sweep(frozenset(), written_s - 1, site.folder)
+    was_kept = path.exists()
+    published.sweep(frozenset(), written_s + 1, site.folder)
+
+    assert (was_kept, path.exists()) == (True, False)
+
+
+def test_an_end_does_not_wait_for_figures_that_can_not_be_published(site: Beta) -> None:
+    Path(site.folder, published.USAGE).write_text("in the way of a folder")
+
+    site.usage_records.tell_end(transfer(verdict=ENDED, queue="asking"))
+
+    assert len(site.records()) == 1
+
+
+def test_no_epilog_is_told_anything_where_none_asks(site: Beta) -> None:
+    site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED))
+
+    assert not Path(site.folder, published.USAGE).exists()
 
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "-1", "1e99", "x", "1m"])
