@@ -40,6 +40,7 @@ class Explanation:
     cluster: str
     command: str = ""  # as a shell would take it; the wrapper is on its standard input
     notes: tuple[str, ...] = ()
+    kept: str = ""  # by which of the job's own words it does not come to the queue; a note, too
     refused: str = ""
 
 
@@ -80,7 +81,8 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
     if refused := explains.refusal(spec.request):
         return Explanation(job=job, cluster=remote, refused=printable(refused))
     argv = explains.submission(far, spec)
-    notes += tuple(filter(None, (at_home.kept(queue, request),)))
+    kept = at_home.kept(queue, request)
+    notes += (kept,) if kept else ()
     notes += _in_turn(policy, submitted)
     notes += (f"by the file in force, for the service refuses: {wrong}",) if wrong else ()
     if pe and spec.slots == ENDLESS:
@@ -90,6 +92,7 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
         cluster=remote,
         command=printable(shlex.join(argv)),
         notes=tuple(map(printable, notes)),
+        kept=printable(kept),
     )
 
 

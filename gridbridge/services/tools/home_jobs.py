@@ -79,7 +79,8 @@ def _queues(
     routes = {one.queue: one for one in shown.service.routes} if shown.service else {}
     for name, queue in policy.queues.items():
         try:
-            refused = explained((str(job),), name, path).refused
+            told = explained((str(job),), name, path)
+            refused = told.refused or told.kept
         except GridbridgeError as error:
             refused = str(error)
         route = routes.get(name)

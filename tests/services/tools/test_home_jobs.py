@@ -3,8 +3,6 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-
 from gridbridge.services.tools import home_jobs
 from tests.services.tools.test_explain import JOB, here
 
@@ -81,9 +79,20 @@ def test_why_a_transfer_queue_would_not_take_it_is_told(tmp_path: Path) -> None:
     assert "cluster.delta.users" in found.queues[0].why
 
 
-@pytest.mark.parametrize("job", [NUMBER + 1])
-def test_a_job_that_home_does_not_list_is_none(tmp_path: Path, job: int) -> None:
-    assert look(site(tmp_path), tmp_path, job) is None
+def test_a_job_that_asks_for_another_queue_goes_to_none(tmp_path: Path) -> None:
+    """Its own words keep it at home, though the other cluster could run it."""
+    own = "<JB_hard_queue_list><element><QR_name>all.q</QR_name></element></JB_hard_queue_list>"
+    job = without_messages().replace("<JB_account>", f"{own}<JB_account>", 1)
+
+    found = look(site(tmp_path, job=job), tmp_path)
+
+    assert found
+    assert not found.queues[0].would_take
+    assert found.queues[0].why.endswith("it asks for -q all.q")
+
+
+def test_a_job_that_home_does_not_list_is_none(tmp_path: Path) -> None:
+    assert look(site(tmp_path), tmp_path, NUMBER + 1) is None
 
 
 def test_a_home_that_gives_no_answer_tells_of_none(tmp_path: Path) -> None:
