@@ -19,7 +19,7 @@ What differs between the systems and is not promised:
 * whether a job that can't be started waits in error state. OAR has none: it ends, and tells why.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable
 from typing import Protocol, TypeVar
 
 from gridbridge.batch.submission import Submission
@@ -183,9 +183,9 @@ class Status(Protocol[Where]):
         self,
         where: Where,
         cluster: str,
-        wanted: Container[int],
+        wanted: Collection[int],
         transfer_queues: Container[str] = (),
-        uncounted: Container[int] = (),
+        uncounted: Collection[int] = (),
         /,
     ) -> tuple[ClusterSnapshot, float]:
         """Return the cluster with the jobs of these ids, and how many seconds that took.

@@ -1,7 +1,7 @@
 """What the service asks of an embedded cluster."""
 
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from datetime import UTC, datetime
 
 from gridbridge.batch.embedded import commands
@@ -27,9 +27,9 @@ OURS = f"{PREFIX}."
 def snapshot(
     folder: Folder,
     cluster: str,
-    wanted: Container[int],
+    wanted: Collection[int],
     transfer_queues: Container[str] = (),
-    _uncounted: Container[int] = (),
+    _uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
     """Return the cluster as it is, with the jobs of these ids, and how many seconds it took."""
     taken_at, began = datetime.now(UTC), time.monotonic()

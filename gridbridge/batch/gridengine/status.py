@@ -1,7 +1,7 @@
 """What the service asks of a cell: one query for everything, and one for a job that ended."""
 
 import time
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from gridbridge.batch.gridengine import commands, qconf
@@ -28,9 +28,9 @@ Ends = dict[int, JobEnd | FutureEnd | None]  # by place; None: they are several
 def snapshot(
     cell: Cell,
     cluster: str,
-    wanted: Container[int],
+    wanted: Collection[int],
     transfer_queues: Container[str] = (),
-    uncounted: Container[int] = (),
+    uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
     """Return the cluster as it is, with the jobs of these ids, and how many seconds it took.
 

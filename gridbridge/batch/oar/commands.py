@@ -39,9 +39,9 @@ OVER = "('Terminated', 'Error')"  # states, in SQL
 def submit_held(server: OarServer, spec: JobSpec, size: int) -> Argv:
     """Submit a script of `size` bytes on standard input, held, under the transfer's name."""
     program, *words = oarsub(server, spec)
-    call = _call(server, program.rpartition("/")[2], *words)
+    argv = call(server, program.rpartition("/")[2], *words)
     verb = "submit_array" if spec.tasks else "submit"
-    return _far(server, verb, str(size), *call, ends=server.ends)
+    return _far(server, verb, str(size), *argv, ends=server.ends)
 
 
 def oarsub(server: OarServer, spec: JobSpec) -> Argv:
@@ -157,22 +157,14 @@ def sql(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def show(server: OarServer) -> Argv:
-    """Show every node, and every job that waits or runs, in one answer that has an end."""
-    nodes = " ".join(map(quote, show_nodes(server)))
-    jobs = " ".join(map(quote, _call(server, "oarstat", "-f", "-J")))
-    between, after = (quote(mark.decode()) for mark in (BREAK, WHOLE))
-    return ("/bin/sh", "-c", f"{nodes} && printf %s {between} && {jobs} && printf %s {after}")
-
-
 def show_nodes(server: OarServer) -> Argv:
     """Show every resource with all of its properties."""
-    return _call(server, "oarnodes", "-J")
+    return call(server, "oarnodes", "-J")
 
 
 def show_job(server: OarServer, job: str) -> Argv:
     """Show one job, also when it is over; nothing when there is none."""
-    return _call(server, "oarstat", "-f", "-J", "-j", job)
+    return call(server, "oarstat", "-f", "-J", "-j", job)
 
 
 def show_end(server: OarServer, job: str) -> Argv:
@@ -186,19 +178,19 @@ def show_end(server: OarServer, job: str) -> Argv:
 def show_held(server: OarServer, transfer: str, owner: str) -> Argv:
     """Show a person's held jobs of a name."""
     wanted = f"job_name = {sql(transfer)} AND job_user = {sql(owner)} AND state = 'Hold'"
-    return _call(server, "oarstat", "-f", "-J", "--sql", wanted)
+    return call(server, "oarstat", "-f", "-J", "--sql", wanted)
 
 
 def show_copies(server: OarServer, transfer: str, owner: str) -> Argv:
     """Show the live jobs that OAR made by itself from a person's job of a name."""
     whose = f"job_name = {sql(transfer)} AND job_user = {sql(owner)}"
     wanted = f"{whose} AND resubmit_job_id <> 0 AND state NOT IN {OVER}"
-    return _call(server, "oarstat", "-f", "-J", "--sql", wanted)
+    return call(server, "oarstat", "-f", "-J", "--sql", wanted)
 
 
 def show_version(server: OarServer) -> Argv:
     """Show which OAR it is; the database is not asked."""
-    return _call(server, "oarstat", "-V")
+    return call(server, "oarstat", "-V")
 
 
 def show_scripts(server: OarServer) -> Argv:
@@ -208,34 +200,34 @@ def show_scripts(server: OarServer) -> Argv:
 
 def hold(server: OarServer, job: str) -> Argv:
     """Ask that a waiting job is not started."""
-    return _call(server, "oarhold", job)
+    return call(server, "oarhold", job)
 
 
 def release(server: OarServer, job: str) -> Argv:
     """Ask that a held job may start."""
-    return _call(server, "oarresume", job)
+    return call(server, "oarresume", job)
 
 
 def release_arrays(server: OarServer, arrays: Argv) -> Argv:
     """Ask that all held jobs of some arrays may start."""
-    return _call(server, "oarresume", "--array", *arrays)
+    return call(server, "oarresume", "--array", *arrays)
 
 
 def delete_array(server: OarServer, array: str) -> Argv:
     """Delete all jobs of an array."""
-    return _far(server, "delete_array", array, *_call(server, "oardel", "--array", array))
+    return _far(server, "delete_array", array, *call(server, "oardel", "--array", array))
 
 
 def delete_tasks(server: OarServer, array: str, jobs: dict[str, int]) -> Argv:
     """Delete some jobs of an array, given with their places in it; the others keep its script."""
     about = " ".join((array, *map(str, jobs.values())))
-    return _far(server, "delete_tasks", about, *_call(server, "oardel", *jobs))
+    return _far(server, "delete_tasks", about, *call(server, "oardel", *jobs))
 
 
 def show_living(server: OarServer, *arrays: str) -> Argv:
     """Show the jobs of arrays that are not over."""
     wanted = f"array_id IN ({', '.join(str(int(one)) for one in arrays)}) AND state NOT IN {OVER}"
-    return _call(server, "oarstat", "-f", "-J", "--sql", wanted)
+    return call(server, "oarstat", "-f", "-J", "--sql", wanted)
 
 
 def show_ended(server: OarServer, arrays: "Iterable[tuple[int, Iterable[int]]]") -> Argv:
@@ -244,17 +236,17 @@ def show_ended(server: OarServer, arrays: "Iterable[tuple[int, Iterable[int]]]")
         f"array_id = {array} AND array_index IN ({', '.join(map(str, places))})"
         for array, places in arrays
     )
-    return _call(server, "oarstat", "-f", "-J", "--sql", f"({asked}) AND state IN {OVER}")
+    return call(server, "oarstat", "-f", "-J", "--sql", f"({asked}) AND state IN {OVER}")
 
 
 def send(server: OarServer, signal: str, job: str) -> Argv:
     """Send a signal to the first process of a running job."""
-    return _call(server, "oardel", "-s", signal, job)
+    return call(server, "oardel", "-s", signal, job)
 
 
 def delete(server: OarServer, job: str) -> Argv:
     """Delete a job, and the script that waits for it."""
-    return _far(server, "delete", job, *_call(server, "oardel", job))
+    return _far(server, "delete", job, *call(server, "oardel", job))
 
 
 def _asked(request: Request) -> list[tuple[str, str]]:
@@ -274,6 +266,7 @@ def _far(server: OarServer, verb: str, about: str, *words: str, ends: str = "") 
         return ("/bin/sh", "-c", body.read(), "sh", verb, about, oarstat, ends, *words)
 
 
-def _call(server: OarServer, program: str, *words: str) -> Argv:
+def call(server: OarServer, program: str, *words: str) -> Argv:
+    """Run one of OAR's programs, ended by an alarm before the time limit."""
     limit_s = max(1, int(server.timeout_s) - ANSWER_S)
     return (*LIMITED, str(limit_s), f"{server.binaries}/{program}", *words)

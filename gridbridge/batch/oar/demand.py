@@ -15,9 +15,19 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from gridbridge.batch.oar import commands
+from gridbridge.batch.oar import questions
 from gridbridge.batch.oar.commands import WHOLE
-from gridbridge.batch.oar.parse import BEST_EFFORT, Job, Resource, read_cluster
+from gridbridge.batch.oar.parse import (
+    BEST_EFFORT,
+    Job,
+    Line,
+    Resource,
+    read_cluster,
+    read_jobs,
+    read_lines,
+    read_parts,
+    read_resources,
+)
 from gridbridge.batch.oar.submit import call
 from gridbridge.batch.shown import queue_letters
 from gridbridge.errors import ParseError
@@ -52,12 +62,19 @@ class _Key(NamedTuple):
     is_campaign: bool
 
 
+class _Alike(NamedTuple):
+    """A job that is shown whole, with the tasks of its array that are as it is."""
+
+    job: Job
+    tasks: tuple[int, ...]
+
+
 def printed(server: OarServer) -> tuple[Documents, str]:
     """Return what oarnodes and oarstat print now, with the halted nodes that answer, and our host.
 
     Nobody but OAR's own account may read its configuration, so the balancer runs on its server.
     """
-    told = call(server, commands.show(server)).checked().stdout
+    told = call(server, questions.demand(server)).checked().stdout
     halted = sorted({one.host for one in read_cluster(told)[0] if one.is_halted})
     return Documents(oar=told + told_reachable(_reachable(halted))), this_host.name()
 
@@ -86,7 +103,8 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
     `queue` is the name of the one queue that all jobs but best-effort ones are in.
     """
     told, whole, up = document.rpartition(WHOLE)
-    resources, jobs = read_cluster(told + whole)
+    nodes, shown, *more = read_parts(told + whole)
+    resources, jobs = read_resources(nodes), read_jobs(shown)
     slots = [one for one in resources if one.is_slot]
     if not slots:
         raise ParseError("oarnodes: no resource")
@@ -95,7 +113,7 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
         of_host[one.host].append(one)
     reachable = frozenset(up.decode("ascii", "replace").split())
     facts = {host: _facts(some, host in reachable) for host, some in of_host.items()}
-    waiting = _waiting(jobs)
+    waiting = _waiting(jobs, [line for part in more for line in read_lines(part)])
     cell = CellSeen(
         hosts=tuple(_host(host, facts[host]) for host in of_host),
         instances=tuple(_instances(of_host, jobs, facts, queue)),
@@ -163,27 +181,34 @@ def _begun(job: Job, slots: int) -> Begun:
     return Begun(owner=job.owner, name=job.name, slots=slots, since=since)
 
 
-def _waiting(jobs: Sequence[Job]) -> tuple[Waiting, ...]:
+def _waiting(jobs: Sequence[Job], lines: Iterable[Line]) -> tuple[Waiting, ...]:
     """Return the jobs that wait, those alike as one row; arrays have a job for each task."""
-    alive, groups = {one.id for one in jobs}, defaultdict[_Key, list[Job]](list)
+    others = defaultdict[tuple[str, bool], list[int]](list)
+    for line in lines:
+        others[line.array, line.is_waiting].append(int(line.id))
+    alive, groups = {one.id for one in jobs}, defaultdict[_Key, list[_Alike]](list)
+    alive |= {str(number) for some in others.values() for number in some}
     for job in jobs:
         if job.is_waiting or job.is_held:
             is_dependent = not alive.isdisjoint(job.after)
             state = AFTER_OTHERS if is_dependent else job.known
             is_campaign = is_of_campaign(job.name)
             key = _Key(job.owner, _shape(job), state, job.is_reservation, is_dependent, is_campaign)
-            groups[key].append(job)
+            tasks = {int(job.id), *others.pop((job.array, job.is_waiting), ())}
+            groups[key].append(_Alike(job, tuple(sorted(tasks))))
     return tuple(_row(key, some) for key, some in groups.items())
 
 
-def _row(key: "_Key", jobs: Sequence[Job]) -> Waiting:
-    times = [datetime.fromtimestamp(one.submitted_at, UTC) for one in jobs]
-    kinds = Counter((one.owner, one.name) for one in jobs)
+def _row(key: _Key, requests: Sequence[_Alike]) -> Waiting:
+    times = [datetime.fromtimestamp(one.job.submitted_at, UTC) for one in requests]
+    kinds = Counter[tuple[str, str]]()
+    for one in requests:
+        kinds[one.job.owner, one.job.name] += len(one.tasks)
     return Waiting(
         shape=key.shape,
         state=key.state,
-        jobs=tuple(int(one.id) for one in jobs),
-        tasks=len(jobs),
+        jobs=tuple(task for one in requests for task in one.tasks),
+        tasks=kinds.total(),
         first_since=times[0],
         oldest_since=min(times),
         is_deferred=key.is_deferred,

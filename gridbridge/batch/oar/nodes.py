@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gridbridge.batch import root
-from gridbridge.batch.oar import commands
+from gridbridge.batch.oar import commands, questions
 from gridbridge.batch.oar.commands import Argv
 from gridbridge.batch.oar.parse import MAY_REST, Resource, read_cluster, read_resources
 from gridbridge.batch.oar.submit import call
@@ -70,7 +70,7 @@ def as_root(*words: str) -> None:
 
 def look(server: OarServer, host: str) -> Looked:
     """Ask OAR about a node; best-effort jobs don't count."""
-    return looked(call(server, commands.show(server)).checked().stdout, host)
+    return looked(call(server, questions.busy(server)).checked().stdout, host)
 
 
 def looked(document: bytes, host: str) -> Looked:

@@ -4,7 +4,9 @@ Nothing at all means that there is nothing. A job's events come in no order: the
 """
 
 import json
+from collections.abc import Iterator
 from contextlib import suppress
+from typing import NamedTuple
 
 from gridbridge.batch.oar.commands import BREAK, RESUME, SUSPEND, WHOLE
 from gridbridge.batch.shown import job_letters
@@ -15,6 +17,7 @@ from gridbridge.model.states import UNSEEN, Fact, JobState
 ENDED = ("Terminated", "Error")
 HELD = "Hold"
 WAITING = ("Waiting", "toAckReservation")
+WAITING_LETTER = "W"  # in a line
 STARTED = ("toLaunch", "Launching")
 ACTIVE = (*STARTED, "Running", "Suspended", "Resuming", "Finishing")  # they have resources
 FACTS = {
@@ -36,7 +39,23 @@ MAY_REST = 2147483646  # the same, of a node that may be halted and woken
 UNCHANGED = "UnChanged"  # next_state of a resource of which no change is under way
 DELETED = "FRAG_JOB_REQUEST"
 RELEASED = "RESUME_JOB"
+ARRAY = slice(10, 19)  # columns of a line with --array
+WITH_ARRAY = 80  # the width of such a line
+LETTER_AT = {73: 61, WITH_ARRAY: 70}
 SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # oardel -s notes what it sent
+
+
+class Line(NamedTuple):
+    """A job in a line of oarstat --format 1."""
+
+    id: str
+    array: str  # empty without --array
+    letter: str  # of its state
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it may be started."""
+        return self.letter == WAITING_LETTER
 
 
 class Job:
@@ -189,6 +208,7 @@ class Resource:
         "is_settled",
         "is_slot",
         "is_suspected",
+        "jobs",
         "standby_until",
         "tags",
         "upto",
@@ -208,6 +228,7 @@ class Resource:
             self.standby_until = self.upto if is_standby else 0
             self.is_settled = shown.get("next_state", UNCHANGED) == UNCHANGED
             self.tags = str(shown.get("gb_tags") or "")
+            self.jobs = frozenset(str(shown.get("jobs") or "").replace(",", " ").split())
         except (KeyError, ValueError) as error:
             raise ParseError(f"oarnodes: no whole resource: {error!r}") from error
 
@@ -229,12 +250,31 @@ def read_jobs(answer: bytes) -> list[Job]:
     return sorted(map(Job, _objects(answer)), key=lambda job: int(job.id))
 
 
-def read_cluster(answer: bytes) -> tuple[list[Resource], list[Job]]:
-    """Return what `show` shows; ParseError when it does not end as it should."""
-    nodes, between, jobs = answer.partition(BREAK)
-    if not between or not jobs.endswith(WHOLE):
+def read_parts(answer: bytes, least: int = 2) -> list[bytes]:
+    """Return the parts of an answer; ParseError when it has fewer or no end."""
+    parts = answer.removesuffix(WHOLE).split(BREAK)
+    if len(parts) < least or not answer.endswith(WHOLE):
         raise ParseError("oarnodes and oarstat: not a whole answer")
-    return read_resources(nodes), read_jobs(jobs.removesuffix(WHOLE))
+    return parts
+
+
+def read_cluster(answer: bytes) -> tuple[list[Resource], list[Job]]:
+    """Return the nodes and the jobs of an answer that begins with them."""
+    nodes, jobs, *_ = read_parts(answer)
+    return read_resources(nodes), read_jobs(jobs)
+
+
+def read_brief(answer: bytes) -> list[Job]:
+    """Return the jobs of oarstat -J without -f, which tells neither events nor ends."""
+    return [Job({"exit_code": None, "events": []} | shown) for shown in _objects(answer)]
+
+
+def read_lines(answer: bytes) -> Iterator[Line]:
+    """Give the jobs of lines; the end of a line in a name makes no line of the right width."""
+    for text in answer.decode("utf-8", "surrogateescape").split("\n"):
+        job, at = text.partition(" ")[0], LETTER_AT.get(len(text))
+        if at is not None and job.isdecimal():
+            yield Line(job, text[ARRAY].strip() if len(text) == WITH_ARRAY else "", text[at])
 
 
 def read_end(answer: bytes) -> tuple[list[Job], dict[str, tuple[float, float]]]:

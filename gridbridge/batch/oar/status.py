@@ -3,27 +3,30 @@
 import logging
 import time
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 
-from gridbridge.batch.oar import commands
+from gridbridge.batch.oar import commands, questions
 from gridbridge.batch.oar.parse import (
     ACTIVE,
     DELETED,
     Job,
     Resource,
-    read_cluster,
+    read_brief,
     read_end,
     read_jobs,
+    read_lines,
+    read_parts,
     read_properties,
     read_resources,
 )
 from gridbridge.batch.oar.submit import call
 from gridbridge.batch.shown import queue_letters
+from gridbridge.errors import ParseError
 from gridbridge.model.ids import PREFIX
 from gridbridge.model.job import ArrayLimits, AskedArray, JobDetail, JobEnd, KilledFor
 from gridbridge.model.route import OarServer
@@ -48,24 +51,30 @@ KILLED_FOR = {
 }
 NOT_TOLD = (None, None)  # the user and the system time
 DELETED_BEFORE = JobEnd(killed_for=KilledFor.DELETION, is_unstarted=True, reason=DELETED)
+QUERY_FAILED = b"DBD::"  # begins what the database's driver says; oarstat itself ends with 0
 SIGNAL_BITS = 0x7F  # of a wait status; the next bit is that of a core dump
 
 
 def snapshot(
     server: OarServer,
     cluster: str,
-    wanted: Container[int],
+    wanted: Collection[int],
     transfer_queues: Container[str] = (),
-    uncounted: Container[int] = (),
+    uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
     """Return the cluster as it is, with the jobs of these ids, and how many seconds it took.
 
-    A job is under our name while it is held as it was submitted; OAR leaves it that name.
+    A job is under our name while it is held as it was submitted; OAR leaves it that name. Of those
+    that wait MOST_LINES are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    resources, jobs = read_cluster(_ask(server, commands.show(server)))
+    answer = _ask(server, questions.status(server, wanted, uncounted))
     took_s = time.monotonic() - began
-    queues = _queues(resources, jobs, taken_at.timestamp())
+    nodes, waiting, others, counted = read_parts(answer, questions.PARTS_OF_STATUS)
+    resources, jobs = read_resources(nodes), _latest(waiting, others)
+    lines = tuple(read_lines(counted))
+    yielding = {one.id for one in lines if not one.is_waiting}
+    queues = _queues(resources, yielding, taken_at.timestamp())
     is_shut = QUEUE in transfer_queues
     copies = [job for job in jobs if _is_copy(job)]
     ours = [job for job in jobs if int(job.id) in wanted or (_is_ours(job) and not _is_copy(job))]
@@ -76,7 +85,7 @@ def snapshot(
         queues=queues,
         jobs=found,
         copies=tuple(map(_status, copies)),
-        pending=sum(_counts(job) for job in jobs if int(job.array) not in uncounted),
+        pending=sum(one.is_waiting for one in lines),
         free_slots=0 if is_shut else sum(queue.free_for_others for queue in queues),
         besteffort_slots=sum(queue.free_slots for queue in queues),
     )
@@ -141,9 +150,10 @@ def details(server: OarServer, job_id: int) -> tuple[JobDetail, ...]:
     return tuple(_detail(job) for job in found if not job.is_over)
 
 
-def _counts(job: Job) -> bool:
-    """Say whether a job is one that others have to wait for: it waits, and makes way for none."""
-    return job.is_waiting and not job.is_deleted and not job.is_besteffort
+def _latest(waiting: bytes, others: bytes) -> list[Job]:
+    """Return the jobs of two answers, by their ids; the second tells what became of the first."""
+    jobs = {int(job.id): job for job in (*read_brief(waiting), *read_jobs(others))}
+    return [jobs[number] for number in sorted(jobs)]
 
 
 def _is_ours(job: Job) -> bool:
@@ -164,18 +174,19 @@ def _arrays(jobs: list[Job], wanted: Container[int]) -> dict[int, tuple[JobStatu
     return {array: tuple(some) for array, some in rows.items()}
 
 
-def _queues(resources: list[Resource], jobs: list[Job], now: float) -> tuple[QueueStatus, ...]:
+def _queues(
+    resources: list[Resource], yielding: Container[str], now: float
+) -> tuple[QueueStatus, ...]:
     """Return a queue a node, with a slot a resource; a drained node takes no new work.
 
-    One in standby is free: OAR wakes it for a job.
+    One in standby is free: OAR wakes it for a job. `yielding` are the jobs that make way.
     """
     slots = [each for each in resources if each.is_slot]
-    active = [job for job in jobs if job.state in ACTIVE]
-    used = {one for job in active for one in job.resources}
-    taken = {one for job in active if not job.is_besteffort for one in job.resources}
+    used = {each.id for each in slots if each.jobs}
+    taken = {each.id for each in slots if any(job not in yielding for job in each.jobs)}
     total = Counter(each.host for each in slots)
     busy = Counter(each.host for each in slots if each.id in used)
-    yielding = Counter(each.host for each in slots if each.id in used - taken)
+    freed = Counter(each.host for each in slots if each.id in used - taken)
     silent = {each.host for each in slots if not each.can_run(now)}
     drained = {each.host for each in slots if each.is_drained}
     return tuple(
@@ -184,7 +195,7 @@ def _queues(resources: list[Resource], jobs: list[Job], now: float) -> tuple[Que
             slots_used=busy[host],
             slots_reserved=0,
             slots_total=total[host],
-            slots_yielding=yielding[host],
+            slots_yielding=freed[host],
             state=_state(is_silent=host in silent, is_drained=host in drained),
         )
         for host in sorted(total)
@@ -306,4 +317,8 @@ def vocabulary(server: OarServer) -> Vocabulary:
 
 
 def _ask(server: OarServer, argv: commands.Argv) -> bytes:
-    return call(server, argv).checked().stdout
+    """Return what was answered; a query that failed is on standard error alone (DBI(3))."""
+    done = call(server, argv).checked()
+    if QUERY_FAILED in done.stderr:
+        raise ParseError(f"OAR: {done.stderr.decode('utf-8', 'replace').strip()}")
+    return done.stdout

@@ -1,6 +1,7 @@
 """What a balancer makes of oarnodes and oarstat: slots, jobs that wait, and nodes that rest."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -33,13 +34,18 @@ def resource(number: int, host: str, **values: object) -> dict[str, object]:
 
 
 def document(
-    resources: list[dict[str, object]], *jobs: dict[str, object], up: tuple[str, ...] = ()
+    resources: list[dict[str, object]],
+    *jobs: dict[str, object],
+    up: tuple[str, ...] = (),
+    lines: Sequence[str] | None = None,
 ) -> bytes:
-    """Return a whole answer."""
+    """Return a whole answer; without lines as it was saved when all jobs were shown whole."""
     table = {str(one["resource_id"]): one for one in resources}
     listed = {str(one["Job_Id"]): one for one in jobs}
-    told = json.dumps(table).encode() + BREAK + json.dumps(listed).encode() + WHOLE
-    return told + told_reachable(up)
+    parts = [json.dumps(table).encode(), json.dumps(listed).encode()]
+    if lines is not None:
+        parts.append("\n".join(lines).encode())
+    return BREAK.join(parts) + WHOLE + told_reachable(up)
 
 
 TWO = [resource(number, host) for number, host in ((1, "n1"), (2, "n1"), (3, "n2"), (4, "n2"))]

@@ -8,12 +8,20 @@ import pytest
 
 from gridbridge.batch.oar import status
 from gridbridge.batch.oar.commands import BREAK, WHOLE
-from gridbridge.batch.oar.parse import Job, read_cluster, read_jobs, read_properties
+from gridbridge.batch.oar.parse import (
+    Job,
+    read_cluster,
+    read_jobs,
+    read_lines,
+    read_properties,
+    read_resources,
+)
 from gridbridge.decisions.campaigns.ending.outcomes import outcome_of
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.job import JobEnd
 from gridbridge.model.route import OarServer
+from gridbridge.shell.runner import Completed
 
 EVENTS = ("FRAG_JOB_REQUEST", "WALLTIME", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_STATE")
 
@@ -308,7 +316,7 @@ def test_what_oar_made_of_our_jobs_is_told_apart_from_them(
         shown(Job_Id=15, state="Hold", resubmit_job_id=14),
         shown(Job_Id=16, state="Waiting", resubmit_job_id=2, name="theirs"),
     ]
-    told = nodes(resource(1, "n1")) + BREAK + answer(*jobs) + WHOLE
+    told = status_of([resource(1, "n1")], jobs[1:], jobs[:1])
     monkeypatch.setattr(status, "_ask", lambda *_: told)
 
     seen, _ = status.snapshot(OarServer(timeout_s=15), "gamma", {13})
@@ -334,16 +342,33 @@ def nodes(*resources: dict[str, object]) -> bytes:
     return json.dumps({str(one["resource_id"]): one for one in resources}).encode()
 
 
+def line(job: int, letter: str, queue: str = "default", name: str = "solve") -> str:
+    """Return a job as oarstat --format 1 shows it."""
+    return f"{job:<10} {name:14.14} {'bob':14} 2026-11-28 18:00:00 {letter} {queue:10.10}"
+
+
+def status_of(
+    resources: list[dict[str, object]],
+    waiting: list[dict[str, object]] | None = None,
+    others: list[dict[str, object]] | None = None,
+    lines: tuple[str, ...] = (),
+) -> bytes:
+    """Return an answer to the question for the status."""
+    listed = "".join(f"{one}\n" for one in lines).encode()
+    parts = nodes(*resources), answer(*(waiting or ())), answer(*(others or ())), listed
+    return BREAK.join(parts) + WHOLE
+
+
 def test_nodes_are_queues_with_a_slot_a_resource() -> None:
     """Lost and drained ones take no work, and what is no slot is not counted.
 
     One that OAR has halted is free, for it wakes it; but not one that is away for good, or for
     longer than it may be up, or that OAR never halts.
     """
-    seen, jobs = read_cluster(
+    seen = read_resources(
         nodes(
             resource(1, "n1"),
-            resource(2, "n1"),
+            resource(2, "n1", jobs="13"),
             resource(3, "n2", state="Suspected"),
             resource(4, "n3", drain="YES"),
             resource(5, "n1", type="licence"),
@@ -353,11 +378,8 @@ def test_nodes_are_queues_with_a_slot_a_resource() -> None:
             resource(9, "n7", state="Absent", available_upto=2147483647),
             resource(10, "n8", state="Dead", available_upto=HALTED),
         )
-        + BREAK
-        + answer(shown(assigned_resources=[2]))
-        + WHOLE
     )
-    queues = status._queues(seen, jobs, NOW)
+    queues = status._queues(seen, (), NOW)
 
     assert [(one.host, one.state.text, one.free_slots) for one in queues] == [
         ("n1", "", 1),
@@ -389,20 +411,48 @@ def test_its_nodes_are_those_that_run_jobs_or_soon_will(monkeypatch: pytest.Monk
 
 def test_what_makes_way_leaves_its_slots_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """OAR ends best-effort jobs for others, so these need not wait for them, nor for campaigns."""
-    jobs = [
-        shown(Job_Id=1, array_id=1, assigned_resources=[1]),
-        shown(Job_Id=2, array_id=2, assigned_resources=[2, 3], queue="besteffort"),
-        shown(Job_Id=3, array_id=3, state="Waiting"),
-        shown(Job_Id=4, array_id=4, state="Waiting", queue="besteffort"),
-        shown(Job_Id=5, array_id=5, state="Waiting"),
-    ]
-    slots = [resource(number, "n1") for number in range(1, 5)]
-    told = nodes(*slots) + BREAK + answer(*jobs) + WHOLE
-    monkeypatch.setattr(status, "_ask", lambda *_: told)
+    slots = [resource(1, "n1", jobs="1"), resource(2, "n1", jobs="2"), resource(4, "n1")]
+    slots += [resource(3, "n1", jobs="2, 6")]
+    lines = (line(2, "R", "besteffort"), line(6, "L", "besteffort"), line(3, "W"))
+    monkeypatch.setattr(status, "_ask", lambda *_: status_of(slots, lines=lines))
 
-    seen, _ = status.snapshot(OarServer(timeout_s=15), "gamma", (), (), {5})
+    seen, _ = status.snapshot(OarServer(timeout_s=15), "gamma", ())
 
     assert (seen.free_slots, seen.besteffort_slots, seen.pending) == (3, 1, 1)
+
+
+def test_a_job_that_starts_between_two_answers_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits is asked for before what runs."""
+    waits = shown(state="Waiting", assigned_resources=[], events=None, exit_code=None)
+    brief = {name: value for name, value in waits.items() if name not in ("events", "exit_code")}
+    told = status_of([resource(1, "n1")], [brief], [shown()])
+    monkeypatch.setattr(status, "_ask", lambda *_: told)
+
+    seen, _ = status.snapshot(OarServer(timeout_s=15), "gamma", {13})
+
+    assert [one.state.text for one in seen.jobs[13]] == ["r"]
+
+
+def test_the_end_of_a_line_in_a_name_makes_no_job() -> None:
+    """A name has 14 columns, so that the rest of its line is never as wide as a whole one."""
+    forged = line(7, "R", "besteffort", name="x\n123 y".ljust(14))
+    header = f"{'Job id':10} {'Name':14} {'User':14} {'Submission Date':19} S {'Queue':10}"
+    rule = " ".join("-" * width for width in (10, 14, 14, 19, 1, 10))
+    told = "\n".join((header, rule, forged, line(8, "W"))).encode()
+
+    assert [(one.id, one.is_waiting) for one in read_lines(told)] == [("8", True)]
+
+
+def test_a_query_that_failed_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver of the database says so, and oarstat ends with 0: no job is gone by that."""
+    said = b"DBD::Pg::st execute failed: ERROR:  relation does not exist"
+    done = Completed(
+        argv=("oarstat",), status=0, stdout=status_of([resource(1, "n1")]), stderr=said
+    )
+    monkeypatch.setattr(status, "call", lambda *_: done)
+
+    with pytest.raises(ParseError, match="execute failed"):
+        status.snapshot(OarServer(timeout_s=15), "gamma", ())
 
 
 @pytest.mark.parametrize("cut", [b"", nodes(), nodes() + BREAK, nodes() + BREAK + answer(shown())])

@@ -1,0 +1,96 @@
+"""The questions about all of an OAR server: what they ask for does not grow with others' jobs.
+
+`oarstat -f` needs some ten queries of its database for each job that it shows, `oarstat -J` two or
+three, and a line of plain `oarstat` none. So only what has slots, and what is ours, is shown whole;
+of others' waiting jobs there are lines, MOST_LINES of them at most. `--sql` takes a condition on
+the table `jobs` (oarstat(1)).
+"""
+
+from collections.abc import Iterable
+
+from gridbridge.batch.oar.commands import BREAK, WHOLE, Argv, call, show_nodes, sql
+from gridbridge.model.ids import PREFIX
+from gridbridge.model.route import OarServer
+from gridbridge.shell.runner import quote
+
+PARTS_OF_STATUS = 4
+MOST_LINES = 10_000  # some 40 us each
+MOST_OF_ONE = 10  # jobs under our names that we have not sent, of each person
+MOST_REQUESTS = 1_500  # arrays and single jobs, of which one job each is shown whole
+WAITS = "state IN ('Waiting', 'toAckReservation')"
+IDLE = "state IN ('Waiting', 'toAckReservation', 'Hold')"
+ACTIVE = (
+    "state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')"  # slots
+)
+DELETED = "EXISTS (SELECT 1 FROM frag_jobs WHERE frag_id_job = jobs.job_id)"
+YIELDS = f"queue_name = {sql('besteffort')}"
+FORGEABLE = (  # held as submitted, or a copy that OAR made
+    f"job_name LIKE {sql(f'{PREFIX}.%')}"
+    f" AND (state = 'Hold' AND NOT {DELETED} OR resubmit_job_id <> 0 AND ({IDLE} OR {ACTIVE}))"
+)
+OURS = (
+    "job_id IN (SELECT job_id FROM (SELECT job_id, row_number() OVER"  # noqa: S608 - our words
+    f" (PARTITION BY job_user ORDER BY job_id) AS place FROM jobs WHERE {FORGEABLE})"
+    f" AS named WHERE place <= {MOST_OF_ONE})"
+)
+RESERVED = f"reservation <> 'None' AND {WAITS}"
+REQUESTS = (  # whose jobs are many has as many requests read as others, and waiting ones first
+    "job_id IN (SELECT job_id FROM (SELECT min(job_id) AS job_id, row_number()"  # noqa: S608
+    " OVER (PARTITION BY job_user ORDER BY CASE WHEN state = 'Hold' THEN 1 ELSE 0 END, min(job_id))"
+    f" AS place FROM jobs WHERE {IDLE} GROUP BY job_user, array_id, state"
+    f" ORDER BY place, job_id LIMIT {MOST_REQUESTS}) AS requests)"
+)
+
+
+def status(server: OarServer, wanted: Iterable[int], uncounted: Iterable[int]) -> Argv:
+    """Show the nodes with what runs there, our jobs, and a line for each job that counts.
+
+    Those that waited come before those that run: one that starts meanwhile is in one of both.
+    """
+    ours = f"array_id IN ({_numbers(wanted)})"
+    begun = f"{ours} AND ({ACTIVE} OR {IDLE} AND {DELETED})"
+    return _answer(
+        show_nodes(server),
+        _listed(server, f"{ours} AND {IDLE} AND NOT {DELETED}", "-J"),
+        _listed(server, f"{begun} OR {OURS}", "-f", "-J"),
+        _listed(server, _counted(uncounted), "--format", "1"),
+    )
+
+
+def demand(server: OarServer) -> Argv:
+    """Show the nodes, what has slots, a job of each request, and a line for each that waits."""
+    lines = f"{IDLE} ORDER BY CASE WHEN state = 'Hold' THEN 1 ELSE 0 END, job_id LIMIT {MOST_LINES}"
+    return _answer(
+        show_nodes(server),
+        _listed(server, f"{ACTIVE} OR {RESERVED} OR {REQUESTS}", "-f", "-J"),
+        _listed(server, lines, "--array", "--format", "1"),
+    )
+
+
+def busy(server: OarServer) -> Argv:
+    """Show the nodes, and the jobs that have slots or reserved some."""
+    jobs = _listed(server, f"{ACTIVE} OR {RESERVED}", "-f", "-J")
+    return _answer(show_nodes(server), jobs)
+
+
+def _counted(uncounted: Iterable[int]) -> str:
+    """Return what others wait for, and the jobs that make way for them."""
+    others = f"array_id NOT IN ({_numbers(uncounted)}) AND NOT {YIELDS} AND NOT {DELETED}"
+    which = f"{WAITS} AND {others} LIMIT {MOST_LINES}"
+    waiting = f"SELECT job_id FROM (SELECT job_id FROM jobs WHERE {which}) AS waiting"  # noqa: S608
+    return f"job_id IN ({waiting}) OR {YIELDS} AND {ACTIVE}"
+
+
+def _numbers(ids: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(ids))) or "-1"
+
+
+def _listed(server: OarServer, condition: str, *how: str) -> Argv:
+    return call(server, "oarstat", *how, "--sql", condition)
+
+
+def _answer(*questions: Argv) -> Argv:
+    """Return one command for several: its answer has the parts in this order, and an end."""
+    between, after = (quote(mark.decode()) for mark in (BREAK, WHOLE))
+    asked = (" ".join(map(quote, one)) for one in questions)
+    return ("/bin/sh", "-c", f"{f' && printf %s {between} && '.join(asked)} && printf %s {after}")
