@@ -217,8 +217,8 @@ def _complain(path: str, bad: tuple[int, ...]) -> None:
     if bad:
         numbers = ", ".join(map(str, bad[:TOLD_LINES])) + (", ..." if len(bad) > TOLD_LINES else "")
         some = count(len(bad), "line")
-        verb = "are" if len(bad) > 1 else "is"
-        output.complain(f"gridbridge: {path}: {some} can't be read and {verb} left out: {numbers}")
+        verbs = "have no known form, and are" if len(bad) > 1 else "has no known form, and is"
+        output.complain(f"gridbridge: {path}: {some} {verbs} left out: {numbers}")
 
 
 def _show(found: list[service.Compared], is_json: bool) -> None:

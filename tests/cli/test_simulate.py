@@ -54,7 +54,9 @@ def test_bad_lines_are_told_by_their_numbers(tmp_path: Path) -> None:
     done = simulate("--accounting", str(path), "--policy", "demand")
 
     assert done.exit_code == 0
-    assert done.stderr == f"gridbridge: {path}: 2 lines can't be read and are left out: 10, 11\n"
+    assert done.stderr == (
+        f"gridbridge: {path}: 2 lines have no known form, and are left out: 10, 11\n"
+    )
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gzip", "xz"])

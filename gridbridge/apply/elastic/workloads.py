@@ -33,8 +33,8 @@ def read(path: str) -> Workload:
         raise ParseError(f"{path}: {error}") from error
     if not found.tasks:
         raise ParseError(
-            f"{path}: no task can be read: lines are to be of accounting(5), or of the Standard"
-            " Workload Format"
+            f"{path}: no task can be read: lines are to be of accounting(5), of"
+            " accounting.jsonl, or of the Standard Workload Format"
         )
     return found
 

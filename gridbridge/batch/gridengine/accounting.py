@@ -10,6 +10,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from signal import SIGKILL
 
+from gridbridge.batch.workloads.accounting_lines import (
+    NONE,
+    TIMES,
+    fields_of,
+    is_within,
+    lines_with,
+    seconds,
+)
 from gridbridge.errors import ParseError
 from gridbridge.model.accounting import (
     RESCHEDULED,
@@ -26,33 +34,8 @@ _RULE = "=" * 20  # begins each block; the line itself is longer
 _NOTHING = re.compile(r"no jobs running since startup|error: job (id|name) .* not found")
 _TIME_FORMATS = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S.%f")
 _SIZES = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
-_FIELDS = 45  # accounting(5), at least: `category` may itself hold colons
-_POSITIONS = {  # under qacct's names; all of them lie before the category
-    "qname": 0,
-    "hostname": 1,
-    "owner": 3,
-    "jobname": 4,
-    "jobnumber": 5,
-    "account": 6,
-    "qsub_time": 8,
-    "start_time": 9,
-    "end_time": 10,
-    "failed": 11,
-    "exit_status": 12,
-    "ru_wallclock": 13,
-    "ru_utime": 14,
-    "ru_stime": 15,
-    "ru_maxrss": 16,
-    "granted_pe": 33,
-    "taskid": 35,
-}
 _MOST, _MOST_AMOUNT = 2**32, 1e15  # of a number, and of seconds or kB
 _DIGITS = 10  # fewer has the number of a task
-_TIMES = slice(_POSITIONS["qsub_time"], _POSITIONS["failed"] + 1)
-_TASK = _POSITIONS["taskid"]
-_PE_TASK = -4  # before maxvmem, arid and ar_sub_time
-_TAIL = re.compile(rb":-?[\d.]+:[^:]*:-?[\d.]+:\d+:\d+$")  # iow and what follows: each record's end
-_HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # to exit_status
 SIGNALLED = 128  # an exit status above it stands for a signal
 
 
@@ -108,14 +91,14 @@ def read_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, AccountingRec
     record. The rest, of a busy cluster nearly all, is only searched through.
     """
     found, skipped = [], 0
-    for begin, line in _lines_with(data, b":" + prefix.encode()):
+    for begin, line in lines_with(data, prefix):
         text = line.decode("utf-8", "replace")
         try:
-            record = _record(_line(text), UTC)
+            record = _record(fields_of(text), UTC)
         except ParseError:
             skipped += 1
             continue
-        if _is_within(data, begin, line):
+        if is_within(data, begin, line):
             skipped += 1
             continue
         if record.account.startswith(prefix):
@@ -130,13 +113,13 @@ def read_tasks(data: bytes, arrays: Sequence[AskedArray]) -> Iterator[Accounting
     """
     asked: dict[tuple[str, str], Container[int]]
     asked = {(str(one.job_id), one.account): frozenset(one.places) for one in arrays}
-    for begin, line in _lines_with(data, f":{PREFIX}.".encode()):
-        fields = line.decode("utf-8", "replace").split(":")
-        if len(fields) < _FIELDS or _task(fields[_TASK]) not in asked.get(_whose(fields), ()):
-            continue
-        if not _is_within(data, begin, line):
-            with suppress(ParseError):
-                yield _record(_line(":".join(fields)), UTC)
+    for begin, line in lines_with(data, f"{PREFIX}."):
+        with suppress(ParseError):
+            fields = fields_of(line.decode("utf-8", "replace"))
+            whose = fields["jobnumber"], fields["account"]
+            is_asked = _task(fields["taskid"]) in asked.get(whose, ())
+            if is_asked and not is_within(data, begin, line):
+                yield _record(fields, UTC)
 
 
 def read_ends(data: bytes) -> Iterator[tuple[Ended, str, str]]:
@@ -145,56 +128,20 @@ def read_ends(data: bytes) -> Iterator[tuple[Ended, str, str]]:
     The rest is passed over: what never started, what was put back to run again, what is a part of
     a parallel task, and what can't be read.
     """
-    for line in data.splitlines():
-        fields = line.split(b":")
-        if len(fields) < _FIELDS or line.startswith(b"#") or fields[_PE_TASK] != b"NONE":
-            continue
-        with suppress(ValueError):
-            submitted, started, ended, failed = map(int, fields[_TIMES])
+    for line in data.split(b"\n"):
+        with suppress(ValueError, ParseError):
+            fields = fields_of(line.decode("utf-8", "replace"))
+            submitted, started, ended = (seconds(fields[name]) for name in TIMES)
             wait_s = waited_s(submitted, started, ended)
-            if wait_s is not None and failed not in RESCHEDULED:
+            is_whole = fields["pe_taskid"] == NONE and int(fields["failed"]) not in RESCHEDULED
+            if wait_s is not None and is_whole:
                 times = Ended(
-                    minute=ended // 60,
+                    minute=int(ended // 60),
                     tasks=1,
-                    run_s=float(ended - started),
+                    run_s=ended - started,
                     wait_s=wait_s,
                 )
-                yield times, _text(fields, "owner"), _text(fields, "jobname")
-
-
-def _text(fields: list[bytes], name: str) -> str:
-    return fields[_POSITIONS[name]].decode("utf-8", "replace")
-
-
-def _whose(fields: list[str]) -> tuple[str, str]:
-    return fields[_POSITIONS["jobnumber"]], fields[_POSITIONS["account"]]
-
-
-def _is_within(data: bytes, begin: int, line: bytes) -> bool:
-    """Say whether a line stands in the middle of another job's record.
-
-    What a job asks for may hold line feeds. So a line before it that does not end as records do
-    goes on in it, and one after it that does not begin as they do goes on from it. Both are sure:
-    nobody can make another's line count as a part of his own record. Nor is one a record that does
-    not end as they do, from Grid Engine 6.2 on.
-    """
-    end = begin + len(line) + 1
-    before = data[data.rfind(b"\n", 0, max(0, begin - 1)) + 1 : max(0, begin - 1)]
-    after = data[end : data.find(b"\n", end) if end < len(data) else end]
-    if not _TAIL.search(line):
-        return True
-    goes_on = before and not before.startswith(b"#") and not _TAIL.search(before)
-    return bool(goes_on or (after and not after.startswith(b"#") and not _HEAD.match(after)))
-
-
-def _lines_with(data: bytes, needle: bytes) -> Iterator[tuple[int, bytes]]:
-    at = data.find(needle)
-    while at >= 0:
-        begin, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
-        line = data[begin : end if end >= 0 else len(data)]
-        if not line.startswith(b"#"):
-            yield begin, line
-        at = data.find(needle, begin + len(line))
+                yield times, fields["owner"], fields["jobname"]
 
 
 def _blocks(text: str) -> Iterator[dict[str, str]]:
@@ -204,17 +151,9 @@ def _blocks(text: str) -> Iterator[dict[str, str]]:
 
 
 def _lines(text: str) -> Iterator[dict[str, str]]:
-    for line in text.splitlines():
-        if not line.startswith("#"):
-            yield _line(line)
-
-
-def _line(line: str) -> dict[str, str]:
-    fields = line.split(":")
-    if len(fields) < _FIELDS:
-        raise ParseError(f"accounting: {len(fields)} fields, not {_FIELDS}, in {line[:60]!r}")
-    found = {name: fields[position] for name, position in _POSITIONS.items()}
-    return found | {"pe_taskid": fields[_PE_TASK]}
+    for line in text.split("\n"):
+        if line and not line.startswith("#"):
+            yield fields_of(line)
 
 
 def _record(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
@@ -264,13 +203,13 @@ def _task(text: str) -> int:
 
 
 def _set(text: str) -> str:
-    return "" if text == "NONE" else text
+    return "" if text == NONE else text
 
 
 def _time(text: str, zone: tzinfo | None) -> datetime | None:
     """Read seconds since the epoch or qacct's words; None for 0 and for `-/-`."""
     if text.isdigit():
-        return datetime.fromtimestamp(int(text), UTC) if int(text) else None
+        return datetime.fromtimestamp(seconds(text), UTC) if int(text) else None
     for layout in _TIME_FORMATS:
         try:
             printed = datetime.strptime(text, layout).replace(tzinfo=zone)

@@ -174,22 +174,26 @@ def accounting(cell: Cell, job: str) -> Argv:
 
 
 ROTATED = r'-mtime -2 \( -name "accounting.[01]" -o -name "accounting-[0-9]*" \) ! -name "*.*z*"'
+CURRENT = "current=accounting; [ -e $current ] || [ ! -e $current.jsonl ] || current=$current.jsonl"
 ACCOUNTED = (
     'cd "$0" || exit 2; '
     f"older=$(find . -maxdepth 1 {ROTATED} -exec ls -tr {{}} +); "
-    'exec /bin/grep -ahF -B1 -A1 "$@" $older accounting'
+    f"{CURRENT}; "
+    'exec /bin/grep -ahF -B1 -A1 "$@" $older $current'
 )
 ALL_ACCOUNTED = """\
 cd "$0" || exit 2
 since=$1; shift
-kept=$(find . -maxdepth 1 -type f -newermt "@$since" -name "accounting[.-]*" -exec ls -tr {} +)
-for file in $kept accounting; do
+kept=$(find . -maxdepth 1 -type f -newermt "@$since" -name "accounting[.-]*" \\
+    ! -name accounting.jsonl -exec ls -tr {} +)
+CURRENT
+for file in $kept $current; do
     case $file in *.gz) gzip -dc "$file" ;; *.xz) xz -dc "$file" ;; *) cat "$file" ;; esac
 done | /bin/grep -ahF -B1 -A1 "$@"
 found=$?
-[ -r accounting ] || exit 2
+[ -r $current ] || exit 2
 exit $found
-"""
+""".replace("CURRENT", CURRENT)
 
 
 def accounted(cell: Cell, accounts: list[str]) -> Argv:
@@ -208,7 +212,12 @@ def accounted_since(cell: Cell, accounts: list[str], since_s: int) -> Argv:
 
 
 def _in_lines(accounts: list[str]) -> Argv:
-    return tuple(word for account in accounts for word in ("-e", f":{account}:"))
+    return tuple(word for account in accounts for word in _in_line(account))
+
+
+def _in_line(account: str) -> Argv:
+    """Return how grep(1) finds an account in accounting(5) and in accounting.jsonl."""
+    return ("-e", f":{account}:", "-e", f'"account":"{account}"')
 
 
 def delete(cell: Cell, job: str) -> Argv:

@@ -1,15 +1,11 @@
-"""Reads the tasks to replay from a cell's accounting file: accounting(5)."""
+"""Reads the tasks to replay from a cell's accounting file, of whatever version."""
 
 from collections.abc import Iterable, Iterator
 
+from gridbridge.batch.workloads.accounting_lines import NONE, TIMES, fields_of, seconds
+from gridbridge.errors import ParseError
 from gridbridge.model.accounting import RESCHEDULED, waited_s
 from gridbridge.model.elastic.replayed import LeftOut, Ran
-
-FIELDS = 45  # at least: the category may itself hold colons
-OWNER, NAME, SLOTS = 3, 4, 34
-TIMES = slice(8, 12)  # submitted, started, ended, failed
-PE_TASK = -4
-MILLISECONDS = 10**11  # a larger number counts them, as Univa's records do
 
 
 def read(lines: Iterable[bytes]) -> Iterator[tuple[int, Ran | LeftOut | None]]:
@@ -23,20 +19,17 @@ def read(lines: Iterable[bytes]) -> Iterator[tuple[int, Ran | LeftOut | None]]:
 
 
 def _read(line: bytes) -> Ran | LeftOut | None:
-    fields = line.rstrip(b"\r\n").split(b":")
-    if len(fields) < FIELDS:
-        return None
     try:
-        submitted, started, ended, failed = map(int, fields[TIMES])
-        slots = int(fields[SLOTS])
-    except ValueError:
+        fields = fields_of(line.rstrip(b"\r\n").decode("utf-8", "replace"))
+        submitted_s, started_s, ended_s = (seconds(fields[name]) for name in TIMES)
+        slots, failed = int(fields["slots"]), int(fields["failed"])
+    except (ParseError, ValueError):
         return None
-    if fields[PE_TASK] != b"NONE":
+    if fields["pe_taskid"] != NONE:
         return LeftOut.PART
     if failed in RESCHEDULED:
         return LeftOut.PUT_BACK
-    submitted_s, started_s, ended_s = (_seconds(one) for one in (submitted, started, ended))
-    if started_s <= 0 < submitted_s:
+    if started_s <= 0:
         return LeftOut.NEVER_STARTED
     wait_s = waited_s(submitted_s, started_s, ended_s)
     if slots < 1 or wait_s is None:
@@ -46,10 +39,6 @@ def _read(line: bytes) -> Ran | LeftOut | None:
         run_s=ended_s - started_s,
         slots=slots,
         waited_s=wait_s,
-        owner=fields[OWNER].decode("utf-8", "replace"),
-        name=fields[NAME].decode("utf-8", "replace"),
+        owner=fields["owner"],
+        name=fields["jobname"],
     )
-
-
-def _seconds(told: int) -> float:
-    return told / 1000 if told > MILLISECONDS else float(told)

@@ -1,0 +1,128 @@
+"""Reads a line of an accounting file: which form it has, and its fields under qacct's names.
+
+accounting(5) has 45 fields since Grid Engine 6.2, and 43 before, without `arid` and `ar_sub_time`;
+Univa Grid Engine 8.1 to 8.6 adds six or more behind them, and counts its times in milliseconds.
+Open Cluster Scheduler 9 writes accounting.jsonl, with an object a line and times in microseconds.
+The category may hold colons itself, so that what comes after it is found by what it looks like.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+
+from gridbridge.errors import ParseError
+
+FRONT = (  # before the category
+    *("qname", "hostname", "group", "owner", "jobname", "jobnumber", "account", "priority"),
+    *("qsub_time", "start_time", "end_time", "failed", "exit_status", "ru_wallclock"),
+    *("ru_utime", "ru_stime", "ru_maxrss", *("",) * 16, "granted_pe", "slots", "taskid"),
+    *("cpu", "mem", "io"),
+)
+NONE = "NONE"
+JSON = b"{"
+NUMBER, NO_NUMBER = r"-?[\d.]+", r"(?!-?[\d.]*:)[^:]+"
+BEHIND = rf":{NUMBER}:(?P<pe_taskid>[^:]*):{NUMBER}"  # the category: iow, pe_taskid, maxvmem
+USUAL = re.compile(rf"{BEHIND}:\d+:\d+$")
+OLD = re.compile(rf"{BEHIND}$")
+UNIVA = re.compile(rf":{NUMBER}:(?P<pe_taskid>{NO_NUMBER}):{NUMBER}:\d+:\d+(?::[^:]*){{6,}}$")
+ENDS = {  # how a line before a record ends, by the form of that record
+    USUAL: re.compile(USUAL.pattern.encode()),
+    OLD: re.compile(OLD.pattern.encode()),
+    UNIVA: re.compile(rf":{NUMBER}$".encode()),
+}
+HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # to exit_status
+TIMES = ("qsub_time", "start_time", "end_time")
+MILLISECONDS, MICROSECONDS = 10**11, 10**14  # a larger number counts them
+OF_OBJECT = {  # names in accounting.jsonl, by ours
+    "qname": "qname",
+    "hostname": "hostname",
+    "owner": "owner",
+    "jobname": "job_name",
+    "jobnumber": "job_number",
+    "account": "account",
+    "qsub_time": "submission_time",
+    "start_time": "start_time",
+    "end_time": "end_time",
+    "failed": "failed",
+    "exit_status": "exit_status",
+    "slots": "slots",
+    "taskid": "task_number",
+}
+USED = ("ru_wallclock", "ru_utime", "ru_stime", "ru_maxrss")
+OPTIONAL = {"granted_pe": NONE, "pe_taskid": NONE, "deleted_by": ""}
+
+
+def fields_of(line: str) -> dict[str, str]:
+    """Return the fields of a line; ParseError for one of no form that is known."""
+    if line.startswith("{"):
+        return _of_object(line)
+    fields = line.split(":", len(FRONT))
+    found = _behind(fields[-1]) if len(fields) > len(FRONT) else None
+    if found is None:
+        raise ParseError(f"accounting: {line[:60]!r} has the form of no version that is known")
+    return dict(zip(FRONT, fields, strict=False)) | {"pe_taskid": found["pe_taskid"]}
+
+
+def seconds(told: str) -> float:
+    """Return a time in seconds of the epoch; ValueError for none."""
+    time = int(told)
+    if time > MILLISECONDS:
+        return time / (1e6 if time > MICROSECONDS else 1e3)
+    return float(time)
+
+
+def lines_with(data: bytes, prefix: str) -> Iterator[tuple[int, bytes]]:
+    """Give the lines in which a field begins so, with where they begin."""
+    needles = f":{prefix}".encode(), f'"{prefix}'.encode()
+    found = {begin: line for needle in needles for begin, line in _lines_with(data, needle)}
+    yield from sorted(found.items())
+
+
+def is_within(data: bytes, begin: int, line: bytes) -> bool:
+    """Say whether a line stands in the middle of another job's record.
+
+    What a job asks for may hold line feeds. So a line before it that does not end as records do
+    goes on in it, and one after it that does not begin as they do goes on from it. Both are sure:
+    nobody can make another's line count as a part of his own record. In an object no line ends.
+    """
+    if line.startswith(JSON):
+        return False
+    form = _form(line.decode("utf-8", "replace"))
+    if form is None:
+        return True
+    end = begin + len(line) + 1
+    before = data[data.rfind(b"\n", 0, max(0, begin - 1)) + 1 : max(0, begin - 1)]
+    after = data[end : data.find(b"\n", end) if end < len(data) else end]
+    goes_on = before and not before.startswith(b"#") and not ENDS[form].search(before)
+    return bool(goes_on or (after and not after.startswith(b"#") and not HEAD.match(after)))
+
+
+def _behind(text: str) -> re.Match[str] | None:
+    """Return what follows the category, given it and all behind it."""
+    return next((found for form in ENDS if (found := form.search(f":{text}"))), None)
+
+
+def _form(line: str) -> re.Pattern[str] | None:
+    text = f":{line.split(':', len(FRONT))[-1]}"
+    return next((form for form in ENDS if form.search(text)), None)
+
+
+def _of_object(line: str) -> dict[str, str]:
+    try:
+        told = json.loads(line)
+        used = told["usage"]["rusage"]
+        found = {ours: str(told[theirs]) for ours, theirs in OF_OBJECT.items()}
+        found |= {name: str(used[name]) for name in USED}
+        return found | {name: str(told.get(name, none)) for name, none in OPTIONAL.items()}
+    except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
+        raise ParseError(f"accounting: {line[:60]!r} is no whole record: {error!r}") from error
+
+
+def _lines_with(data: bytes, needle: bytes) -> Iterator[tuple[int, bytes]]:
+    at = data.find(needle)
+    while at >= 0:
+        begin, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+        line = data[begin : end if end >= 0 else len(data)]
+        if not line.startswith(b"#"):
+            yield begin, line
+        at = data.find(needle, begin + len(line))

@@ -1,0 +1,160 @@
+"""Lines of accounting files as versions of Grid Engine have written them, and what reads them."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine import commands
+from gridbridge.batch.gridengine.accounting import (
+    parse_accounting,
+    read_ends,
+    read_lines,
+    read_tasks,
+)
+from gridbridge.batch.workloads.accounting import read
+from gridbridge.batch.workloads.accounting_lines import fields_of
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.replayed import LeftOut, Ran
+from gridbridge.model.job import AskedArray
+from gridbridge.model.route import Cell
+
+ACCOUNT = "gb.alpha.7.0.1"
+FRONT = f"all.q:n1:users:alice:solve:12:{ACCOUNT}:0"
+SECONDS, MILLISECONDS = "1000:1060:1660", "1448376371581:1448376371857:1448376971857"
+USED = "0:0:600:5.5:0.5:5456:0:0:0:0:23373:0:0:16:168:0:0:0:352:84:NONE:all:NONE:2:3:6.0:1.5:0.1"
+CATEGORIES = ("-q all.q", "-l h_rt=1:0:0 -q all.q", "NONE", "-l a=0.0:x:0.0")
+BEHIND = ":0.0:NONE:6099869696"
+UNIVA = ("NONE:NONE:0:0:n1:/home/alice", "0:0:NONE:NONE:0:0:n1:NONE:NONE:62331.836000")
+
+
+def object_line(**changed: object) -> str:
+    """Return a record of accounting.jsonl."""
+    usual = {
+        "job_number": 12,
+        "task_number": 3,
+        "start_time": 1730532913000000,
+        "end_time": 1730533513000000,
+        "owner": "alice",
+        "account": ACCOUNT,
+        "qname": "all.q",
+        "hostname": "n1",
+        "slots": 2,
+        "job_name": "solve",
+        "submission_time": 1730532853000000,
+        "category": "",
+        "failed": 0,
+        "exit_status": 0,
+        "usage": {
+            "rusage": {"ru_wallclock": 600, "ru_utime": 5.5, "ru_stime": 0.5, "ru_maxrss": 5456},
+            "usage": {"wallclock": 600.1, "cpu": 6.0},
+        },
+    }
+    return json.dumps(usual | changed, separators=(",", ":"))
+
+
+FORMS = {
+    "8.1.9": [f"{FRONT}:{SECONDS}:{USED}:{each}{BEHIND}:0:0" for each in CATEGORIES],
+    "6.1": [f"{FRONT}:{SECONDS}:{USED}:{each}{BEHIND}" for each in CATEGORIES],
+    "Univa": [
+        f"{FRONT}:{MILLISECONDS}:{USED}:{each}{BEHIND}:0:0:{more}"
+        for each in CATEGORIES
+        for more in UNIVA
+    ],
+    "OCS": [object_line()],
+}
+LINES = [
+    pytest.param(line, id=f"{form} {at}") for form in FORMS for at, line in enumerate(FORMS[form])
+]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_every_reader_reads_the_lines_of_every_version(line: str) -> None:
+    """What replays, what learns how long jobs take, what tells ends, and what counts usage."""
+    data = f"{line}\n".encode()
+    ((_, ran),) = read([data])
+    ((end, owner, name),) = read_ends(data)
+    ((_, usage),), skipped = read_lines(data, "gb.")
+    (record,) = parse_accounting(data)
+
+    assert isinstance(ran, Ran)
+    assert (ran.slots, round(ran.run_s), ran.owner, ran.name) == (2, 600, "alice", "solve")
+    assert (round(end.run_s), owner, name) == (600, "alice", "solve")
+    assert (record.task, record.pe_task, record.user_s, record.account) == (3, "", 5.5, ACCOUNT)
+    assert (usage, skipped) == (record, 0)
+    assert record.started_at
+    assert record.ended_at
+    assert round((record.ended_at - record.started_at).total_seconds()) == 600
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_the_end_of_an_arrays_task_is_told_by_every_version(line: str) -> None:
+    task = line.replace(ACCOUNT, "gc.alpha.3.1")
+    asked = [AskedArray(job_id=12, account="gc.alpha.3.1", places=(3,))]
+
+    (found,) = read_tasks(f"# x\n{task}\n{line}\n".encode(), asked)
+
+    assert (found.job_id, found.task, found.exit_status) == (12, 3, 0)
+
+
+@pytest.mark.parametrize(
+    "line", [each for form in ("8.1.9", "6.1", "Univa") for each in FORMS[form]]
+)
+def test_a_part_of_a_parallel_task_is_told_by_every_version(line: str) -> None:
+    """Wherever its field lies: it is the one between two numbers, behind the category."""
+    part = line.replace(":0.0:NONE:6099869696", ":0.0:1.n2:6099869696")
+
+    assert fields_of(part)["pe_taskid"] == "1.n2"
+    assert [why for _, why in read([part.encode()])] == [LeftOut.PART]
+
+
+@pytest.mark.parametrize("behind", [":0:0", "", f":0:0:{UNIVA[0]}"])
+def test_a_job_that_never_started_has_no_times_in_any_version(behind: str) -> None:
+    """Some versions write no time of its submission either."""
+    line = f"{FRONT}:0:0:0:9:{USED[2:]}:NONE{BEHIND}{behind}".encode()
+
+    assert [why for _, why in read([line])] == [LeftOut.NEVER_STARTED]
+    assert list(read_ends(line)) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "all.q:n1:users:alice",
+        f"{FRONT}:{SECONDS}:{USED}:NONE",
+        f"{FRONT}:{SECONDS}:{USED}:NONE:0.0:NONE:many:0:0",
+        object_line()[:-1],
+        object_line(usage={}),
+        object_line(usage=None),
+        '{"job_number": 1}',
+        "{" * 100_000,
+    ],
+)
+def test_a_line_of_another_form_is_told_as_such(line: str) -> None:
+    with pytest.raises(ParseError, match="accounting"):
+        fields_of(line)
+
+
+def test_a_record_of_one_form_is_no_way_into_a_file_of_another() -> None:
+    """A line feed in a request puts a line of its owner's into the file, in whatever form."""
+    for inner in (FORMS["Univa"][0], FORMS["6.1"][0]):
+        smuggled = f"{FRONT}:{SECONDS}:{USED}:-l a=x\n{inner}\nz{BEHIND}:0:0\n"
+
+        assert read_lines(smuggled.encode(), "gb.")[0] == ()
+
+
+@pytest.mark.parametrize("name", ["accounting", "accounting.jsonl"])
+def test_records_are_searched_for_in_the_file_that_the_cell_has(tmp_path: Path, name: str) -> None:
+    common = tmp_path / "default" / "common"
+    common.mkdir(parents=True)
+    form = "8.1.9" if name == "accounting" else "OCS"
+    (common / name).write_text(f"{FORMS[form][0]}\n")
+    cell = Cell(
+        root=str(tmp_path), cell="default", binaries="", qmaster_port=1, execd_port=2, timeout_s=9
+    )
+
+    for argv in (commands.accounted(cell, [ACCOUNT]), commands.accounted_since(cell, [ACCOUNT], 0)):
+        done = subprocess.run(argv, capture_output=True, check=False)
+
+        assert (done.returncode, done.stdout.decode()) == (0, f"{FORMS[form][0]}\n")
