@@ -15,6 +15,7 @@ from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.services.version import version
 from gridbridge.services.work.backoff import doubled
+from gridbridge.services.work.threads import has_no_room
 from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.life_sign import BEAT_S, LifeSign
@@ -23,6 +24,8 @@ from gridbridge.shell.signals import Signals
 FIRST_PAUSE_S = 5.0  # after a cycle that failed: nobody clears a full disk sooner
 LONGEST_PAUSE_S = 60.0  # after many in a row; it doubles
 NOTHING = "nothing to be done"
+# The last two: no process, file or thread can be had. Any other RuntimeError is a fault.
+FAILURES = (GridbridgeError, OSError, RuntimeError)
 
 Seen = TypeVar("Seen")
 Plan = TypeVar("Plan")
@@ -127,7 +130,7 @@ def run_forever(
     Each failure in a row doubles the pause; a signal ends it. The log may lie on the same full
     disk, so a trouble is told once more when it is over.
     """
-    trouble: GridbridgeError | None = None
+    trouble: Exception | None = None
     pause_s = 0.0
     while not signals.is_stopped:
         life_sign.beat()
@@ -146,7 +149,7 @@ def _try(
     tell: Callable[[str], None],
     *,
     has_failed: bool,
-) -> GridbridgeError | None:
+) -> Exception | None:
     """Do a cycle, after one that failed with a recovery before it; return why it failed."""
     try:
         if has_failed:
@@ -154,14 +157,19 @@ def _try(
             daemon.recover()
         with daemon.open_cycle() as program:
             once(program, tell)
-    except GridbridgeError as error:
+    except FAILURES as error:
         return _failed(daemon, error)
     return None
 
 
-def _failed(daemon: Daemon[Seen, Plan], error: GridbridgeError) -> GridbridgeError:
-    daemon.release()
-    is_usual = isinstance(error, StateError)
+def _failed(daemon: Daemon[Seen, Plan], error: Exception) -> Exception:
+    is_usual = isinstance(error, StateError | OSError) or has_no_room(error)
+    if isinstance(error, RuntimeError) and not is_usual:
+        raise error
+    try:
+        daemon.release()
+    except FAILURES as other:
+        _log.error("event=not_released why=%r", str(other))
     _log.error("event=cycle_failed why=%r", str(error), exc_info=not is_usual)
     return error
 
@@ -169,7 +177,7 @@ def _failed(daemon: Daemon[Seen, Plan], error: GridbridgeError) -> GridbridgeErr
 class _News:
     """What may end a pause; nothing does after a failure, and looking for news may be one."""
 
-    def __init__(self, daemon: Daemon[Seen, Plan], trouble: GridbridgeError | None) -> None:
+    def __init__(self, daemon: Daemon[Seen, Plan], trouble: Exception | None) -> None:
         self._daemon = daemon
         self.trouble = trouble
 
@@ -177,7 +185,7 @@ class _News:
         """Say whether the next cycle shall come at once."""
         try:
             return not self.trouble and self._daemon.has_news()
-        except GridbridgeError as error:
+        except FAILURES as error:
             self.trouble = _failed(self._daemon, error)
             return False
 

@@ -1,16 +1,20 @@
 """One cycle of a program: what it does in which order, what it leaves undone, and how it fails."""
 
+import logging
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from subprocess import PIPE, Popen
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.errors import CommandFailed
 from gridbridge.services import cycle
 from gridbridge.services.campaigns.starting import tell
 from gridbridge.services.cycle import FIRST_PAUSE_S, LONGEST_PAUSE_S, NOTHING
@@ -18,6 +22,7 @@ from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
+from tests.services.work.test_threads import without_room
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 UNREACHED = CommandFailed(("qstat",), 1, stderr=b"unable to contact qmaster")
@@ -34,7 +39,7 @@ class Balance:
         self.waiting = waiting
         self.done: list[str] = []
         self.told: list[str] = []
-        self.faults: list[GridbridgeError] = []
+        self.faults: list[Exception] = []
         self.news: list[bool] = []
 
     def gather(self) -> int:
@@ -235,14 +240,54 @@ def test_a_program_that_is_told_to_stop_ends_its_cycle_and_no_other(tmp_path: Pa
     assert balance.done == ["gather", "add, 1 kept", "add, 1 kept"]
 
 
-def test_what_is_no_error_of_ours_ends_the_program(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fault", [ZeroDivisionError, RuntimeError, RecursionError])
+def test_what_is_no_error_of_ours_ends_the_program(tmp_path: Path, fault: type[Exception]) -> None:
     """A fault of the program: who started it starts it anew, and its log has the traceback."""
     waiting = Waiting()
     balance = Stopping(tmp_path, waiting, cycles=1)
-    balance.faults.append(ZeroDivisionError())  # type: ignore[arg-type]  # that is the point
+    balance.faults.append(fault())
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(fault):
         cycle.run_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+
+
+class Threaded(Stopping):
+    """A balance that asks its clusters in threads; in its first two cycles none can be started."""
+
+    def __init__(self, folder: Path, waiting: Waiting, give_room: Callable[[], None]) -> None:
+        super().__init__(folder, waiting, cycles=3)
+        self.give_room = give_room
+
+    def gather(self) -> int:
+        """Ask: first in a thread, then by a process, then in a thread again."""
+        self.cycles -= 1
+        if self.cycles == 1:
+            return os.waitpid(os.fork(), 0)[1]
+        if not self.cycles:
+            self.give_room()
+        with ThreadPoolExecutor(2) as threads:
+            found = sum(threads.map(int, "11"))
+        self.signals.is_stopped = True
+        return found
+
+
+def test_no_failure_to_start_a_thread_or_a_process_ends_the_program(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def act(give_room: Callable[[], None]) -> None:
+        logging.basicConfig(level=logging.INFO, force=True)
+        waiting = Waiting()
+        with TemporaryDirectory() as folder:
+            balance = Threaded(Path(folder), waiting, give_room)
+            cycle.run_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+        assert balance.done[-2:] == ["add, 1 kept", "add, 1 kept"]
+
+    without_room(act)
+    told = capfd.readouterr().err
+    assert "Traceback" not in told
+    assert 'event=cycle_failed why="can\'t start new thread"' in told
+    assert "event=cycle_failed why='[Errno 11] Resource temporarily unavailable'" in told
+    assert "event=well_again" in told
 
 
 class Losing(Stopping):

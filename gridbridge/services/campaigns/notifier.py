@@ -40,11 +40,15 @@ class _Sending:
         self.error = ""
         self._work = partial(tell, message, policy)
         self._thread = threading.Thread(target=self._run)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # there is no room for another: it is tried again
+            self.error = str(error)
 
     def wait(self, limit_s: float) -> bool:
         """Say whether it is over, after so long at most."""
-        self._thread.join(limit_s)
+        if self._thread.ident:
+            self._thread.join(limit_s)
         return not self._thread.is_alive()
 
     def _run(self) -> None:

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from gridbridge.apply import as_user
-from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.services import cycle, process
 from gridbridge.services.configuration import Configuration
 from gridbridge.services.cycle import Daemon
 from gridbridge.services.reloading import Reloading
+from gridbridge.services.work.threads import has_no_room
 from gridbridge.shell import runner
 from gridbridge.shell.account import become
 from gridbridge.shell.clock import Clock
@@ -40,7 +40,9 @@ def start(name: str, does: str, every_s: int, lock: str, load: Callable[[], Make
     options = _options(name, does, every_s).parse_args()
     try:
         _run(name, lock, load, is_loop=options.loop, is_dry=options.dry_run)
-    except GridbridgeError as error:
+    except cycle.FAILURES as error:
+        if isinstance(error, RuntimeError) and not has_no_room(error):
+            raise
         print(f"{name}: {error}", file=sys.stderr)  # noqa: T201 - no log may exist
         sys.exit(WRONG)
 

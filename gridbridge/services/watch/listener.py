@@ -34,15 +34,28 @@ class Listener:
         self._heard: Queue[int] = Queue(ROOM)
         self._stopped = threading.Event()
         self._told = ""
-        threading.Thread(target=self._run, name=f"{cluster}-ends", daemon=True).start()
+        self._thread = threading.Thread()
+        self._listen_on()
 
     def ended(self) -> frozenset[int]:
         """Return the ids of jobs that ended since the last call; none above the rate."""
+        self._listen_on()
         return self._rate.within(self._take())
 
     def stop(self) -> None:
         """Stop listening; the thread ends within seconds."""
         self._stopped.set()
+
+    def _listen_on(self) -> None:
+        """Have a thread listen, if none does; where none can be started, the next look tries it."""
+        if self._thread.ident:
+            return
+        name = f"{self._cluster}-ends"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._tell(str(error))
 
     def _take(self) -> list[int]:
         ids = []

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, Sent
 from gridbridge.model.users import Users
 from gridbridge.model.vocabulary import Vocabulary
 from gridbridge.services.watch.sharing import answer_of, place_of, without
+from gridbridge.services.work.threads import NotStarted, Threads
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.snapshots import LastAnswer
 
@@ -85,7 +86,7 @@ class Observer:
     ) -> None:
         self.cluster = cluster
         self.interval_s = pace.interval_s
-        self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix=cluster)
+        self._threads = Threads(max_workers=1, thread_name_prefix=cluster)
         self._where = where
         self._pace = pace
         self._clock = clock
@@ -131,12 +132,18 @@ class Observer:
         """
         if self._asked is None or not self._asked.done():
             return None
-        answer = self._asked.result()
+        answer = self._came(self._asked)
         self._asked = None
         self._usual_s = min(answer.took_s, self._last_took_s) if answer.snapshot else 0.0
         self._last_took_s = answer.took_s
         self._keep_to_interval()
         return self._dated(answer)
+
+    def _came(self, asked: "Future[Answer]") -> Answer:
+        try:
+            return asked.result()
+        except NotStarted as error:
+            return Answer(cluster=self.cluster, trouble=str(error))
 
     def _keep_to_interval(self) -> None:
         """Set the time of the next question, after the last one."""

@@ -5,8 +5,10 @@ and it looks up their jobs.
 """
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TypeVar
+
+from gridbridge.services.work.threads import Threads
 
 A_PERSON = 2  # threads
 
@@ -18,7 +20,7 @@ class Workers:
     """The threads of the people for whom acts are under way."""
 
     def __init__(self) -> None:
-        self._threads: dict[str, ThreadPoolExecutor] = {}
+        self._threads: dict[str, Threads] = {}
         self._open: dict[str, list[Future[object]]] = {}
 
     def do(
@@ -26,7 +28,7 @@ class Workers:
     ) -> "Future[Outcome]":
         """Do something for a person in a thread, after everything asked for them before."""
         self._dismiss_idle()
-        threads = self._threads.get(owner) or ThreadPoolExecutor(A_PERSON, f"for-{owner}")
+        threads = self._threads.get(owner) or Threads(A_PERSON, f"for-{owner}")
         self._threads[owner] = threads
         future = threads.submit(act, subject)
         self._open.setdefault(owner, []).append(future)  # type: ignore[arg-type]  # any outcome

@@ -19,6 +19,7 @@ from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED
 
 CHUNK_BYTES = 65536
 MOST_BYTES = 1 << 20  # of what a program says
+TROUBLES = (SSHException, OSError, EOFError, RuntimeError)  # the last: no thread can be started
 LATE = b"no answer in time"
 
 
@@ -68,7 +69,7 @@ def _connect(client: paramiko.SSHClient, machine: Machine) -> None:
         raise _refused(machine) from error
     except AuthenticationException as error:
         raise _not_reached(machine, words_of(error)) from error
-    except (SSHException, OSError, EOFError) as error:
+    except TROUBLES as error:
         if words_of(error) in (CHANGED, UNKNOWN):
             raise _refused(machine) from error
         raise _not_reached(machine, words_of(error)) from error
@@ -84,8 +85,8 @@ def do(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) ->
     if transport is None:
         raise NotReached((CLIENT,), FAILED, stderr=b"the connection is closed")
     said, status = bytearray(), None
-    with _closed_after(limit_s, transport):
-        try:
+    try:
+        with _closed_after(limit_s, transport):
             channel = transport.open_session(timeout=limit_s)
             channel.set_combine_stderr(True)
             channel.exec_command(command)  # waits for an answer without a limit of its own
@@ -93,9 +94,9 @@ def do(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) ->
             channel.shutdown_write()
             _read(channel, said)
             status = channel.recv_exit_status()
-        except (SSHException, OSError, EOFError) as error:
-            why = words_of(error)
-            raise CommandFailed((CLIENT,), None, bytes(said), why, transient=True) from error
+    except TROUBLES as error:
+        why = words_of(error)
+        raise CommandFailed((CLIENT,), None, bytes(said), why, transient=True) from error
     if time.monotonic() >= deadline and status != 0:
         raise CommandFailed((CLIENT,), None, bytes(said), LATE, transient=True)
     if status != 0:

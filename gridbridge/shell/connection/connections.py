@@ -25,6 +25,8 @@ from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED, FAR_SHELL, Client
 CHUNK_BYTES = 65536
 GRACE_S = 1.0
 QUIET_S = 1.0  # after which a listener hears that there is nothing
+# The last: no thread can be started, which a connection and each limit of time need.
+TROUBLES = (SSHException, OSError, EOFError, RuntimeError)
 CHANNELS = 4  # at once; sshd_config(5) MaxSessions is 10
 
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # what matters is told by our callers
@@ -83,7 +85,7 @@ class Connections(Client):
         line = self._lines.setdefault((login.host, login.port, login.user, login.person), Line())
         try:
             channel = _channel(line, known, time.monotonic() + CONNECT_S, command)
-        except (SSHException, OSError, EOFError) as error:
+        except TROUBLES as error:
             raise NotReached((CLIENT,), FAILED, stderr=words_of(error)) from error
         with channel:
             channel.sendall(text)
@@ -109,12 +111,12 @@ def _ask(
 ) -> tuple[Completed, bool]:
     try:
         channel = _channel(line, known, deadline)
-    except (SSHException, OSError, EOFError) as error:
+    except TROUBLES as error:
         _drop(line)
         return _failed(words_of(error)), True
     try:
         return _exchange(channel, request, deadline), False
-    except (SSHException, OSError, EOFError) as error:
+    except TROUBLES as error:
         _drop(line)
         return _failed(words_of(error)), False
     finally:
@@ -138,7 +140,7 @@ def _open(line: Line, known: ConfiguredLogin, deadline: float, command: str) -> 
         channel.settimeout(_left_s(deadline))
         with _closed_at(deadline, channel):
             channel.exec_command(command)  # paramiko waits for its answer without a limit
-    except (SSHException, OSError, EOFError) as error:
+    except TROUBLES as error:
         if is_new or transport.is_active():
             raise
         raise Stale(str(error)) from error

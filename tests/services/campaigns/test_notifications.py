@@ -4,10 +4,10 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,6 +19,7 @@ from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.notices import Message, Severity, Way
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.model.campaigns.sections import Notifications
+from gridbridge.services.campaigns import notifier as module
 from gridbridge.services.campaigns.intake import Intake
 from gridbridge.services.campaigns.notifier import Notifier
 from gridbridge.shell.clock import Clock
@@ -28,6 +29,7 @@ from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.subscriptions import Subscriptions
+from tests.services.work.test_threads import without_room
 
 POLICY = Notifications(pause_s=60, retry_s=60, tries=3)
 MAIL = {"way": "mail", "identity": "alice@example.org", "severity": "low"}
@@ -324,3 +326,16 @@ def test_a_mailer_that_prints_without_end_is_ended(tmp_path: Path, site: Site) -
 
     with pytest.raises(CommandFailed, match="without end"):
         telling.tell(site.told[0], Notifications(mail=str(mailer)))
+
+
+def test_a_message_for_which_no_thread_can_be_started_was_not_told() -> None:
+    """It is tried again as any that failed, and the cycle goes on."""
+
+    def act(_: Callable[[], None]) -> None:
+        message = cast("Message", None)
+        sending = module._Sending(message, POLICY, lambda *_: None)
+
+        assert sending.wait(5)
+        assert sending.error == "can't start new thread"
+
+    without_room(act)

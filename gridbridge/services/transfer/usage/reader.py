@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.accounting import AccountingRecord, Cursor, RemoteRecord, Source
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import is_transfer
+from gridbridge.services.work.threads import NotStarted, Threads
 from gridbridge.shell import follow
 from gridbridge.shell.clock import Clock
 
@@ -48,7 +49,7 @@ class Reader:
         self._prefix = prefix
         self._clock = clock
         self._due = clock.steady_s()
-        self._threads = ThreadPoolExecutor(1, f"accounting-{cursor.cluster}")
+        self._threads = Threads(1, f"accounting-{cursor.cluster}")
         self._open: Future[Look] | None = None
 
     def is_of(self, cluster: Cluster) -> bool:
@@ -72,11 +73,17 @@ class Reader:
         """Return the result of a reading, once; after an incomplete one the next begins at once."""
         if self._open is None or not self._open.done():
             return None
-        look, self._open = self._open.result(), None
+        look, self._open = self._read(self._open), None
         self.cursor = look.cursor
         if look.is_more:
             self._due = self._clock.steady_s()
         return look
+
+    def _read(self, open_: "Future[Look]") -> Look:
+        try:
+            return open_.result()
+        except NotStarted as error:
+            return Look(cursor=self.cursor, trouble=str(error))
 
     def look(self) -> Look:
         """Read what was added, once; a failure is a value."""

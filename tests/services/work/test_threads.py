@@ -1,0 +1,88 @@
+"""A service goes on where no thread can be started, and nothing is done twice for it."""
+
+import os
+import resource
+import threading
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gridbridge.services.work.threads import NotStarted, Threads, has_no_room
+
+NOBODY = 65_534
+
+
+def without_room(act: Callable[[Callable[[], None]], object]) -> None:
+    """Do it in a process that can start no thread, until it calls what it is given."""
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] == 0
+        return
+    try:
+        if not os.geteuid():
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+        before = resource.getrlimit(resource.RLIMIT_NPROC)
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, before[1]))
+        act(lambda: resource.setrlimit(resource.RLIMIT_NPROC, before))
+        os._exit(0)
+    except BaseException:  # a test that fails; its process is no test's
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def test_what_no_thread_could_be_started_for_is_a_failure_and_never_done() -> None:
+    def act(give_room: Callable[[], None]) -> None:
+        done: list[int] = []
+        pool = Threads(2)
+        refused = pool.submit(done.append, 1)
+        with pytest.raises(NotStarted):
+            refused.result(5)
+        give_room()
+        pool.submit(done.append, 2).result(5)
+
+        assert done == [2]
+
+    without_room(act)
+
+
+def test_threads_that_are_there_go_on() -> None:
+    def act(give_room: Callable[[], None]) -> None:
+        give_room()
+        limits = resource.getrlimit(resource.RLIMIT_NPROC)
+        pool, go = Threads(2), threading.Event()
+        first = pool.submit(go.wait, 5)
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, limits[1]))
+        with pytest.raises(NotStarted):
+            pool.submit(int).result(5)
+        go.set()
+
+        assert first.result(5) is True
+        assert pool.submit(int).result(5) == 0
+
+    without_room(act)
+
+
+def test_an_act_that_fails_fails_as_itself_and_one_that_is_dismissed_is_cancelled() -> None:
+    pool, go = Threads(1), threading.Event()
+    failing = pool.submit(int, "x")
+    pool.submit(go.wait, 5)
+    dismissed = pool.submit(int)
+    with pytest.raises(ValueError, match="invalid literal"):
+        failing.result(5)
+    pool.shutdown(wait=False, cancel_futures=True)
+    go.set()
+
+    assert dismissed.cancelled()
+
+
+def test_that_no_thread_can_be_started_is_known_from_any_other_fault() -> None:
+    def act(_: Callable[[], None]) -> None:
+        with pytest.raises(RuntimeError) as raised:
+            ThreadPoolExecutor(1).submit(int)
+
+        assert has_no_room(raised.value)
+
+    without_room(act)
+    assert not has_no_room(RuntimeError("can't start new thread"))
