@@ -4,6 +4,7 @@ By file: the wrapper itself, here, with and without, by turns. By grant: jobs at
 with and without. usage: python -m bench.claim (`make lab` first).
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -63,13 +64,19 @@ def _wrapped(folder: Path, of: str) -> float:
         arguments=("/bin/date", "+%s.%N"),
         environment=(),
         stdout=str(folder / "out"),
-        claim=claim.lines(of, "file", str(folder)) if of else "",
+        claim=_claimed(of, str(folder)) if of else "",
     )
     (folder / "wrapper").write_bytes(bundle(job))
     env = {"PATH": "/usr/bin:/bin", "TMPDIR": name_of(folder), "JOB_ID": "1", "HOSTNAME": "x"}
     began = time.time()
     subprocess.run((SHELL, str(folder / "wrapper")), env=env, check=True)
     return float((folder / "out").read_text()) - began
+
+
+def _claimed(of: str, spool: str) -> str:
+    """Write the key of a claim, and return what claims the job."""
+    claim.keep_key(of, spool, os.getuid())
+    return claim.lines(of, "file", spool, os.getuid())
 
 
 def name_of(folder: Path) -> str:

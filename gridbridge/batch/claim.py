@@ -3,8 +3,11 @@
 Loaded for such jobs alone; file.sh and grant.sh run within job.sh.
 """
 
+import os
+
+from gridbridge.errors import StateError
 from gridbridge.model.transfer import claim
-from gridbridge.shell.files import random_name
+from gridbridge.shell.files import random_name, replace
 from gridbridge.shell.runner import quote
 
 GRANTS = ".gridbridge/grants"  # below the home of the service's account there
@@ -12,17 +15,36 @@ HERE = __file__.rpartition("/")[0]
 
 
 def make(route_says: str) -> str:
-    """Return a new claim of the route's kind, with a random token."""
-    return random_name(f"{route_says.partition(' ')[0]}.")
+    """Return a new claim of the route's kind, with a random token of two halves."""
+    return random_name(random_name(f"{route_says.partition(' ')[0]}."))
+
+
+def keep_key(of: str, spool: str, uid: int) -> None:
+    """Write the key of a claim by file, which nobody else can read; other claims have none.
+
+    Its folder has to be the spool's owner's, for anybody may make a name in the spool. Raises
+    StateError when it is not, or the key can't be written.
+    """
+    if claim.split(of)[0] != claim.FILE:
+        return
+    folder, (name, word) = f"{spool}/{claim.FOLDER}", claim.key_of(of, uid)
+    try:
+        is_services = os.lstat(folder).st_uid == os.stat(spool).st_uid
+    except OSError as error:
+        raise StateError(f"{folder}: {error.strerror}") from error
+    if not is_services:
+        raise StateError(f"{folder}: {claim.NOT_SERVICES}")
+    replace(f"{folder}/{name}", f"{word}\n".encode(), mode=0o600, durable=False)
 
 
 def lines(of: str, route_says: str, spool: str, uid: int) -> str:
     """Return the lines of sh for a claim of a person; `route_says`, `spool` are the route's."""
-    kind, name = claim.split(of)[0], claim.name_of(of, uid)
+    kind = claim.split(of)[0]
     if kind == claim.FILE:
-        told = f"gb_claim={quote(f'{spool}/{claim.FOLDER}/{name}')}\n"
+        told = f"gb_key={quote(f'{spool}/{claim.FOLDER}/{claim.key_of(of, uid)[0]}')}\n"
     else:
         _, patience_s, account = route_says.split()
+        name = claim.name_of(of, uid)
         told = f"gb_claim=~{account}/{GRANTS}/{name} gb_patience={patience_s}\n"
     with open(f"{HERE}/{kind}.sh", encoding="utf-8") as body:
         return told + body.read()

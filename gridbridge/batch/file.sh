@@ -1,21 +1,26 @@
-# Who creates the claim runs the job: we, or home, whose claim is a link to itself. One of ours is of
-# an earlier start. A full disk is waited for; then the job gives way, as if home had claimed it.
-# shellcheck shell=sh disable=SC2154,SC3028,SC3067 # set above, by execd; sh has test -O
-set -C # O_EXCL, and no process: ln(1) would be one
-gb_tries=0
-until echo "$JOB_ID $HOSTNAME" 2>/dev/null >"$gb_claim"; do
-    if [ -L "$gb_claim" ]; then
-        tell outcome=requeue claim=home cause=fenced "reason=fenced: home has its claim"
-        exit 199
+# Who creates the claim runs the job: we, or home, whose claim is a link that the spool's owner made. One of ours
+# is of an earlier start. The claim's name ends with a word of its key, which nobody but the job's owner can read,
+# whereas all can read this. A full disk is waited for; then the job gives way, as if home had claimed it.
+# shellcheck shell=sh disable=SC2012,SC2154,SC3028,SC3067 # ls -n is lstat; set above, by execd; sh has test -O
+gb_folder=${gb_key%/*} gb_claim='' gb_tries=0
+gb_find_claim() { # a key of another's is none
+    [ -f "$gb_key" ] && [ -O "$gb_key" ] && [ ! -L "$gb_key" ] && read -r gb_word <"$gb_key" && gb_claim=${gb_key%.key}$gb_word
+}
+gb_owner() { ls -dn -- "$1" | { read -r _ _ gb_uid _ && echo "$gb_uid"; }; }
+gb_give_way() { tell outcome=requeue "claim=$1" cause=fenced "reason=fenced: $2"; exit 199; }
+set -C # O_EXCL, and no process: ln(1) would be one; but it opens a pipe that is there
+until gb_find_claim && [ ! -e "$gb_claim" ] && echo "$JOB_ID $HOSTNAME" 2>/dev/null >"$gb_claim"; do
+    if [ -L "$gb_claim" ] && [ "$(gb_owner "$gb_claim")" = "$(gb_owner "${gb_folder%/*}/.")" ]; then
+        gb_give_way home "home has its claim"
     fi
-    [ ! -O "$gb_claim" ] || break
-    if [ -e "$gb_claim" ] || [ ! -d "${gb_claim%/*}" ]; then
-        refuse host "can not claim the job in ${gb_claim%/*}" 58
+    [ -L "$gb_claim" ] || [ ! -O "$gb_claim" ] || break
+    [ -d "$gb_folder" ] || refuse host "can not claim the job in $gb_folder" 58
+    if [ -L "$gb_claim" ] || [ -e "$gb_claim" ]; then
+        gb_give_way fenced "uid $(gb_owner "$gb_claim"), who has no claim, made $gb_claim"
     fi
     gb_tries=$((gb_tries + 1))
     if [ "$gb_tries" -gt "${gb_patience:-60}" ]; then
-        tell outcome=requeue claim=fenced cause=fenced "reason=fenced: can not claim the job in ${gb_claim%/*}"
-        exit 199
+        gb_give_way fenced "can not claim the job in $gb_folder"
     fi
     sleep 1
 done

@@ -103,7 +103,8 @@ def claim_lines(step: "Step") -> str:
     """Return what the wrapper does for the claim that the first note tells of.
 
     A job that an earlier try has sent has the same claim. If the configuration has changed since,
-    there is no claim, and nothing comes home by one.
+    there is no claim, and nothing comes home by one. The key of a claim by file is there before
+    anybody can read the script that names it.
     """
     kind = step.route.remote_claim.partition(" ")[0]
     if not step.record.claim.startswith(f"{kind}."):
@@ -112,8 +113,17 @@ def claim_lines(step: "Step") -> str:
         return ""
     from gridbridge.batch import claim
 
+    keep_key(step)
     route = step.route
     return claim.lines(step.record.claim, route.remote_claim, route.remote_spool, os.getuid())
+
+
+def keep_key(step: "Step") -> None:
+    """Write the key of its claim, if that has one; again if it is there."""
+    if step.record.claim:
+        from gridbridge.batch import claim
+
+        claim.keep_key(step.record.claim, step.task.our_spool, os.getuid())
 
 
 def stage(step: "Step", request: Request, config: dict[str, str]) -> str:

@@ -160,10 +160,11 @@ class Starter(Step):
         """Send the record again: a service that lost or refused it would bring no end home.
 
         An intent that came meanwhile is the next step's, as this one may be killed. Where the spool
-        was wiped, the FIFO is gone, too.
+        was wiped, the FIFO is gone, too, and so is the key of its claim.
         """
         spool.keep_wake(self.record.wake, self.task.our_spool)
         self.note()
+        sending.keep_key(self)
         return self.wait()
 
     def wait(self) -> str:

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from gridbridge.errors import StateError
 from gridbridge.model.places import SPOOL
-from gridbridge.model.transfer.claim import FOLDER
+from gridbridge.model.transfer.claim import FOLDER, NOT_SERVICES
 from gridbridge.shell import files
 
 MAX_AGE_S = 86400  # of a job's claim that no transfer knows
@@ -49,7 +49,7 @@ def _is_homes(path: str, uid: int) -> bool:
 def _refuse_foreign(folder: str) -> None:
     facts = os.lstat(folder)
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
-        raise StateError(f"{folder}: not the service's own; `gridbridge setup host` makes it")
+        raise StateError(f"{folder}: {NOT_SERVICES}")
 
 
 def remove(name: str, spool: str = SPOOL) -> None:

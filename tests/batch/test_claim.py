@@ -10,12 +10,13 @@ import pytest
 
 from gridbridge.batch import claim
 from gridbridge.errors import StateError
-from gridbridge.model.transfer.claim import FOLDER, is_claim
+from gridbridge.model.transfer.claim import FOLDER, is_claim, key_of
 from gridbridge.state import claims
 from tests.batch.test_wrapper import Site, make_site
 
 RUNS = b"echo ran\n"
 ME = os.getuid()
+BOB = 10002
 ROUNDS, STEP_S = 40, 0.003  # of the race: a wrapper takes 10 to 50 ms to its claim
 
 
@@ -27,8 +28,13 @@ def site(tmp_path: Path) -> Site:
 
 
 def run(site: Site, token: str = "t0") -> tuple[int, str]:
-    """Run a job with a claim by file; return its exit status and what it wrote."""
-    lines = claim.lines(f"file.{token}", "file", str(site.spool), ME)
+    """Run a job with a claim by file, whose key is there; return its exit status and its output."""
+    claim.keep_key(f"file.{token}", str(site.spool), ME)
+    return run_without_key(site, token)
+
+
+def run_without_key(site: Site, token: str = "t0") -> tuple[int, str]:
+    lines = claim.lines(f"file.{token}", "file", str(site.spool), ME).replace(":-60", ":-0")
     status = site.run(script=RUNS, claim=lines)
     return status, site.out.read_text() if site.out.exists() else ""
 
@@ -56,9 +62,76 @@ def test_a_job_that_its_cluster_starts_again_has_its_claim(site: Site) -> None:
 def test_a_job_that_can_not_claim_itself_waits_for_an_administrator(site: Site) -> None:
     (site.spool / FOLDER).rmdir()
 
-    assert run(site) == (200, "")
+    assert run_without_key(site) == (200, "")
     (message,) = site.spool.glob("w.*")
     assert f"reason=can not claim the job in {site.spool}/claims on" in message.read_text()
+
+
+def told(site: Site) -> set[str]:
+    (message,) = site.spool.glob("w.*")
+    return {*message.read_text().splitlines()}
+
+
+def test_the_script_does_not_tell_the_name_of_the_claim(site: Site) -> None:
+    """Everybody can read a job's script, and could make the claim first."""
+    of = claim.make("file")
+    lines = claim.lines(of, "file", str(site.spool), ME)
+    claim.keep_key(of, str(site.spool), ME)
+    (key,) = (site.spool / FOLDER).iterdir()
+
+    assert str(key) in lines
+    assert key_of(of, ME)[1] not in lines
+    assert len(key_of(of, ME)[1]) * 4 == 128  # bits
+    assert key.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_job_without_its_key_gives_way(site: Site) -> None:
+    assert run_without_key(site) == (199, "")
+    why = f"reason=fenced: can not claim the job in {site.spool}/{FOLDER}"
+    assert {"outcome=requeue", "claim=fenced", "cause=fenced", why} <= told(site)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "file"])
+@pytest.mark.skipif(ME != 0, reason="root alone gives files away")
+def test_a_key_that_another_made_is_none(site: Site, kind: str) -> None:
+    key = site.spool / FOLDER / key_of("file.t0", ME)[0]
+    target = site.spool / "his"
+    target.write_text("0\n")
+    if kind == "pipe":
+        os.mkfifo(key)
+    else:
+        key.symlink_to(target) if kind == "link" else key.write_text("0\n")
+    os.chown(key, BOB, BOB, follow_symlinks=False)
+
+    assert run_without_key(site) == (199, "")
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "file", "folder"])
+@pytest.mark.skipif(ME != 0, reason="root alone gives files away")
+def test_what_another_made_in_its_place_fences_nothing_for_ever(site: Site, kind: str) -> None:
+    """It is told as what it is, and neither home's claim nor a fault of the host."""
+    place = site.spool / FOLDER / f"{ME}.t0"
+    makers = {"link": lambda: place.symlink_to("x"), "pipe": lambda: os.mkfifo(place)}
+    {**makers, "file": place.touch, "folder": place.mkdir}[kind]()
+    os.chown(place, BOB, BOB, follow_symlinks=False)
+
+    assert run(site) == (199, "")
+    why = f"reason=fenced: uid {BOB}, who has no claim, made {place}"
+    assert {"outcome=requeue", "claim=fenced", "cause=fenced", why} <= told(site)
+
+
+def test_a_key_is_written_again_and_stays_the_same(site: Site) -> None:
+    """A starter that is killed before the submission comes here once more."""
+    assert [run(site), run(site)] == [(0, "ran\n"), (0, "ran\nran\n")]
+
+
+@pytest.mark.skipif(ME != 0, reason="root alone gives files away")
+def test_no_key_is_put_into_a_folder_that_is_not_the_services(site: Site) -> None:
+    os.chown(site.spool / FOLDER, BOB, BOB)
+
+    with pytest.raises(StateError, match="not the service's own"):
+        claim.keep_key("file.t0", str(site.spool), ME)
+    assert not [*(site.spool / FOLDER).iterdir()]
 
 
 @pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])

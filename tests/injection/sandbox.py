@@ -163,7 +163,8 @@ def claim_by_file() -> None:
 def claims() -> list[str]:
     """Return whose claims there are."""
     folder = Path(SPOOL, claim.FOLDER)
-    return [claim.HOME if path.is_symlink() else claim.JOB for path in folder.iterdir()]
+    made = [path for path in folder.iterdir() if path.suffix != claim.KEY]
+    return [claim.HOME if path.is_symlink() else claim.JOB for path in made]
 
 
 def messages() -> list[Message]:

@@ -1,15 +1,17 @@
 """Whatever a starter submits for a transfer bears the claim that its first note tells of."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from gridbridge.errors import StateError
 from gridbridge.methods.begin import begin
 from gridbridge.methods.sending import claim_lines
 from gridbridge.methods.step import Step
 from gridbridge.model import route
 from gridbridge.model.message import Kind, Message, Outcome, Phase, encode
-from gridbridge.model.transfer.claim import is_claim
+from gridbridge.model.transfer.claim import FOLDER, is_claim, key_of, split
 from tests.methods.cells import TRANSFER, Place
 
 BY_FILE, BY_GRANT = "file", "grant 600 gb_beta"
@@ -19,6 +21,7 @@ def lead(place: Place, claim: str) -> None:
     """Have the queue's route say this of claims."""
     known = place._route()
     known.remote_claim, known.remote_spool = claim, f"{place.folder}/spool"
+    (place.folder / "spool" / FOLDER).mkdir(exist_ok=True)
     (place.folder / "published/queues/transfer-beta").write_bytes(route.encode(known))
 
 
@@ -32,6 +35,46 @@ def as_told(place: Place) -> str:
     return claim_lines(Step(place.task(), "", ("true",)))
 
 
+def keys(place: Place) -> dict[str, str]:
+    """Return the keys of claims that lie in the spool, and what they hold."""
+    folder = place.folder / "spool" / FOLDER
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def test_a_job_is_sent_with_the_key_of_its_claim(place: Place) -> None:
+    """Its script tells where the key is, and not what it holds."""
+    lead(place, BY_FILE)
+    place.step()
+    (claim,) = claims(place)
+    name, word = key_of(claim, os.getuid())
+
+    assert keys(place) == {name: f"{word}\n"}
+    sent = as_told(place)
+    assert name in sent
+    assert word not in sent
+
+
+def test_a_key_is_there_again_after_the_spool_was_wiped(place: Place) -> None:
+    lead(place, BY_FILE)
+    place.step()
+    before = keys(place)
+    for name in before:
+        (place.folder / "spool" / FOLDER / name).unlink()
+    place.step("look")
+
+    assert before
+    assert keys(place) == before
+
+
+def test_without_a_folder_for_its_key_nothing_is_sent(place: Place) -> None:
+    lead(place, BY_FILE)
+    (place.folder / "spool" / FOLDER).rmdir()
+
+    with pytest.raises(StateError, match=FOLDER):
+        place.step()
+    assert not place.calls("qsub")
+
+
 @pytest.mark.parametrize("says", [BY_FILE, BY_GRANT])
 def test_every_note_tells_of_one_claim(place: Place, says: str) -> None:
     lead(place, says)
@@ -40,7 +83,8 @@ def test_every_note_tells_of_one_claim(place: Place, says: str) -> None:
 
     (claim,) = claims(place)
     assert is_claim(claim)
-    assert claim.partition(".")[2] in as_told(place)
+    token = split(claim)[1]
+    assert (token if says == BY_GRANT else token[: len(token) // 2]) in as_told(place)
 
 
 def test_without_claims_there_is_none(place: Place) -> None:

@@ -4,7 +4,7 @@ from gridbridge.apply.clusters import away
 from gridbridge.apply.transfer import grants
 from gridbridge.model.places import SPOOL
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.claim import name_of
+from gridbridge.model.transfer.claim import key_of, name_of
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.state import claims
 
@@ -25,7 +25,8 @@ class ClaimFiles:
         return claims.take(name_of(transfer.claim, transfer.uid), transfer.uid, self._spool)
 
     def remove(self, transfer: Transfer) -> None:
-        """Remove a claim that is a file."""
+        """Remove a claim that is a file, and its key before it: whoever has no key has no claim."""
+        claims.remove(key_of(transfer.claim, transfer.uid)[0], self._spool)
         claims.remove(name_of(transfer.claim, transfer.uid), self._spool)
 
     def sweep(self, known: frozenset[str], now_s: float) -> None:

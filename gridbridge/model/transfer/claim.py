@@ -1,7 +1,9 @@
 """The claim on a remote job: home or the job has it, and whichever has it runs the task.
 
 In records it is `KIND.TOKEN`. `file`: the first to create the file TOKEN in the shared spool has
-it. `grant`: home has it, until the state file says that it was given to the job.
+it. Everybody can read a job's script, so that the script names the first half of the token, and the
+second half is in the claim's key, a file that only the job's owner can read. `grant`: home has it,
+until the state file says that it was given to the job.
 """
 
 FILE, GRANT = "file", "grant"
@@ -9,6 +11,8 @@ HOME, JOB = "home", "job"  # who has it
 FENCED = "fenced"  # the job gave way without knowing who has it
 MAX_TOKEN = 64
 FOLDER = "claims"  # below the spool
+NOT_SERVICES = "not the service's own; `gridbridge setup host` makes it"  # of that folder
+KEY = ".key"  # what the name of a claim's key ends with
 
 
 def split(claim: str) -> tuple[str, str]:
@@ -20,6 +24,13 @@ def split(claim: str) -> tuple[str, str]:
 def name_of(claim: str, uid: int) -> str:
     """Return the name of its file; the owner's uid in it keeps others from using the name."""
     return f"{uid}.{split(claim)[1]}"
+
+
+def key_of(claim: str, uid: int) -> tuple[str, str]:
+    """Return the name of the claim's key, and what the key holds: the rest of the claim's name."""
+    token = split(claim)[1]
+    half = len(token) // 2
+    return f"{uid}.{token[:half]}{KEY}", token[half:]
 
 
 def is_claim(text: str) -> bool:

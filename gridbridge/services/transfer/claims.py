@@ -15,7 +15,17 @@ from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.errors import StateError
 from gridbridge.model.message import REQUEUE, Cause, Message, Outcome
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.claim import FENCED, FILE, GRANT, HOME, JOB, is_grant, name_of, split
+from gridbridge.model.transfer.claim import (
+    FENCED,
+    FILE,
+    GRANT,
+    HOME,
+    JOB,
+    is_grant,
+    key_of,
+    name_of,
+    split,
+)
 from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.work.backoff import Backoff
@@ -164,7 +174,11 @@ class Claims:
     def sweep(self) -> None:
         """Remove the files of claims that no transfer knows."""
         known = (*self._ledger.all(), *self._ledger.ended.values())
-        names = frozenset(name_of(one.claim, one.uid) for one in known)
+        names = frozenset(
+            name
+            for one in known
+            for name in (name_of(one.claim, one.uid), key_of(one.claim, one.uid)[0])
+        )
         self._files.sweep(names, self._clock.now_s())
 
     def _take(self, cluster: str) -> None:

@@ -4,6 +4,7 @@ import os
 import pwd
 import sqlite3
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -16,11 +17,12 @@ from gridbridge.apply.transfer.grants import GRANTS
 from gridbridge.model.message import Cause, Kind, Message, Outcome
 from gridbridge.model.route import Login
 from gridbridge.model.snapshot import JobStatus
-from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB
+from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB, key_of
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.journalled import recalls as journalled
 from gridbridge.services.watch.observer import Answer
 from gridbridge.shell import ssh
+from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import Completed
 from gridbridge.state import claims
 from gridbridge.state.database.decisions import Decisions
@@ -176,6 +178,18 @@ def test_a_recall_that_gets_the_file_ends_the_transfer_here(machine: Machine) ->
     assert (machine.spool / FOLDER / OF).is_symlink()
 
 
+def test_the_key_of_a_transfer_that_is_known_stays(machine: Machine) -> None:
+    machine.send(BY_FILE)
+    key = machine.spool / FOLDER / key_of(BY_FILE.claim, os.getuid())[0]
+    for path in (key, machine.spool / FOLDER / "1.nobodys.key"):
+        path.touch()
+    sweeper = machine.service.acting.claims
+    sweeper._clock = Clock(wall=lambda: time.time() + 2 * claims.MAX_AGE_S)
+    sweeper.sweep()
+
+    assert [*(machine.spool / FOLDER).iterdir()] == [key]
+
+
 def test_a_recall_that_does_not_get_the_file_leaves_the_task_there(machine: Machine) -> None:
     machine.send(BY_FILE)
     (machine.spool / FOLDER / OF).touch()
@@ -250,6 +264,8 @@ def test_without_its_folder_a_claim_is_nobodys_and_nothing_is_recalled(machine: 
 
 def test_a_claim_goes_when_its_job_is_gone_there(machine: Machine) -> None:
     machine.send(BY_FILE)
+    key = machine.spool / FOLDER / key_of(BY_FILE.claim, os.getuid())[0]
+    key.touch()
     recall(machine)
     machine.send(RECORD.but(kind=Kind.CLOSED, outcome=Outcome.REQUEUE, reason=WHY))
     machine.answer("qw")
@@ -257,7 +273,7 @@ def test_a_claim_goes_when_its_job_is_gone_there(machine: Machine) -> None:
     machine.settle()
     machine.answer("")
 
-    assert (len(kept), list((machine.spool / FOLDER).iterdir())) == (1, [])
+    assert (len(kept), list((machine.spool / FOLDER).iterdir())) == (2, [])
 
 
 def test_a_grant_is_kept_before_it_is_sent(machine: Machine, link: Far) -> None:

@@ -84,6 +84,36 @@ def test_a_job_that_has_its_claim_runs_as_without(grid: Grid) -> None:
     assert hosts(grid, "usual") == ["beta"]
 
 
+READS = r"""
+cat /var/spool/gridengine/beta/execd/*/job_scripts/$0 2>/dev/null
+qstat -j $0
+cat /var/spool/gridengine/beta/execd/*/active_jobs/$0.1/* 2>/dev/null
+ls -l /var/spool/gridbridge /var/spool/gridbridge/claims 2>&1
+cat /var/spool/gridbridge/claims/*.key 2>&1
+"""
+
+
+def test_nobody_else_can_take_a_claim(grid: Grid) -> None:
+    """Everybody there may read the job's script, arguments, environment and context."""
+    job = grid.transfer("-N", "seen", *QUIET, script="sleep 60\n")
+    remote = grid.remote_id(job)
+    wait_for(grid, remote, "r")
+    grid.until(lambda: len(claims(grid).split()) == 2, "the job's claim and its key")
+    claim, key = sorted(claims(grid).split(), key=len, reverse=True)
+    host = grid.cell("beta", "qstat", "-u", "alice", user="bob").out
+    on = next(name for name in ("beta-master", "beta-n1", "beta-n2") if name in host)
+    script = f"set -- {remote}; " + READS.replace("$0", "$1")
+    told = grid.sh(on, f"{script}\nexit 0", user="bob")
+    word = claim.removeprefix(key.removesuffix(".key"))
+    refused = grid.on(on, "cat", f"/var/spool/gridbridge/claims/{key}", user="bob")
+    grid.cell("alpha", "qdel", job)
+
+    assert key in told
+    assert len(word) == 32
+    assert word not in told
+    assert (refused.status, "Permission denied" in refused.err) == (1, True)
+
+
 def test_a_task_comes_home_from_a_silent_cluster_and_nothing_is_left_there(
     grid: Grid, silence: Silence
 ) -> None:
