@@ -31,7 +31,7 @@ from gridbridge.apply.elastic import oar_nodes
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.places import CONFIG
-from gridbridge.shell import synopsis, trust
+from gridbridge.shell import account, synopsis, trust
 from gridbridge.shell.runner import run
 
 HOSTS = "/etc/hosts"
@@ -48,6 +48,12 @@ USAGE = (
 )
 ENV = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 FAILED, REFUSED = 1, 2
+FAMILIES = (socket.AF_INET, socket.AF_INET6)  # one answer does not stand for the other
+NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)  # getaddrinfo(3)
+
+
+class NotKnown(GridbridgeError):
+    """What a name service has to tell before anything is done, and did not tell."""
 
 
 class Refused(GridbridgeError):
@@ -59,6 +65,7 @@ def main() -> None:
     synopsis.show_if_asked(__doc__)
     os.umask(0o022)
     os.chdir("/")
+    account.lift_limits()
     try:
         perform(tuple(sys.argv[1:]))
     except (GridbridgeError, OSError) as error:
@@ -136,11 +143,24 @@ def _is_nodes(host: str, path: str) -> bool:
 
 
 def _leads_to(host: str) -> frozenset[str]:
-    """Return the addresses that a name leads to here, as by DNS; none where nobody knows it."""
+    """Return the addresses that a name leads to here, as by DNS; none where nobody knows it.
+
+    Raises NotKnown unless each name service says clearly that there is no such name: whoever calls
+    us may keep a name service from being asked, as by holding all ports.
+    """
+    return frozenset(address for family in FAMILIES for address in _addresses(host, family))
+
+
+def _addresses(host: str, family: socket.AddressFamily) -> set[str]:
     try:
-        return frozenset(str(told[4][0]) for told in socket.getaddrinfo(host, None))
-    except OSError:
-        return frozenset()
+        return {str(told[4][0]) for told in socket.getaddrinfo(host, None, family)}
+    except OSError as error:
+        if isinstance(error, socket.gaierror) and error.errno in NO_SUCH_NAME:
+            return set()
+        why = f"{host}: no name service says whether another machine has that name"
+        raise NotKnown(
+            f"{why} ({error.strerror or error}); expected an answer, try again"
+        ) from error
 
 
 def named(text: str, host: str, address: str, leads: frozenset[str] = frozenset()) -> str:

@@ -5,7 +5,6 @@ What gridbridge-as-user's verbs have in common. Root runs all of it but what fol
 
 import os
 import pwd
-import resource
 import select
 import tomllib
 from typing import NoReturn
@@ -34,12 +33,11 @@ from gridbridge.model.places import (
     REFUSED_THERE,
     SUBMITTED_BEFORE,
 )
-from gridbridge.shell import files, trust
+from gridbridge.shell import account, files, trust
 
 CONFIG_MAX_BYTES = 1 << 20
 FAILED, REFUSED = 1, 2
 LIMIT_S = 45  # less than the service waits
-FILES, FEWEST_FILES = 4096, 256  # that may be open
 MIN_UID = 1000  # the configuration may say another
 # What reading JSON that a person wrote may raise, whatever it is.
 UNREADABLE = (OSError, StateError, ValueError, KeyError, TypeError, RecursionError)
@@ -91,16 +89,8 @@ def in_a_line(error: Exception) -> str:
 
 def lift_limits() -> None:
     """Have the limits of root: by its own the service could have a cluster's answer fail."""
-    for name in ("AS", "CPU", "DATA", "FSIZE", "NPROC", "STACK", "NOFILE"):
-        limit = getattr(resource, f"RLIMIT_{name}")
-        highest = FILES if name == "NOFILE" else resource.RLIM_INFINITY
-        try:
-            resource.setrlimit(limit, (highest, highest))
-        except ValueError:  # we are not root, or as in a container
-            hard = resource.getrlimit(limit)[1]
-            resource.setrlimit(limit, (hard, hard))
-            if name == "NOFILE" and hard < FEWEST_FILES:
-                raise NotNow(f"no more than {hard} files may be open") from None
+    if (files_open := account.lift_limits()) < account.FEWEST_FILES:
+        raise NotNow(f"no more than {files_open} files may be open")
 
 
 def status_of(error: Exception) -> int:

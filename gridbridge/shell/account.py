@@ -1,10 +1,13 @@
-"""Becomes another account for ever: root looks at a person's files with that person's rights."""
+"""With whose rights and limits a process goes on: root's own, or another account's for ever."""
 
 import os
 import pwd
+import resource
 from contextlib import suppress
 
 from gridbridge.errors import StateError
+
+MOST_FILES, FEWEST_FILES = 4096, 256  # that may be open
 
 
 def become(name: str, remedy: str = "") -> None:
@@ -31,3 +34,20 @@ def leave_root(name: str) -> None:
     if os.geteuid() == 0:
         with suppress(StateError):
             become(name)
+
+
+def lift_limits() -> int:
+    """Have the limits of root, or as many as we may; return how many files may be open.
+
+    sudo hands on those of whoever called it, by which a name service's or a cluster's answer could
+    be made to fail.
+    """
+    for name in ("AS", "CPU", "DATA", "FSIZE", "NPROC", "STACK", "NOFILE"):
+        limit = getattr(resource, f"RLIMIT_{name}")
+        highest = MOST_FILES if name == "NOFILE" else resource.RLIM_INFINITY
+        try:
+            resource.setrlimit(limit, (highest, highest))
+        except ValueError:  # we are not root, or as in a container
+            hard = resource.getrlimit(limit)[1]
+            resource.setrlimit(limit, (hard, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -1,12 +1,17 @@
 """What root does for the balancer: five verbs, whose every word is checked."""
 
+import os
+import shlex
+import socket
+import subprocess
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from gridbridge.cli import as_root
-from gridbridge.cli.as_root import BEGIN, END, Refused
+from gridbridge.cli.as_root import BEGIN, END, NotKnown, Refused
 from gridbridge.errors import Untrusted
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -117,6 +122,132 @@ def test_no_other_machine_of_the_site_loses_its_name(
         as_root.perform(("name", host, "10.0.0.7"), str(hosts), str(settings))
 
     assert (f"10.0.0.7 {host}\n" in hosts.read_text()) == is_named
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),
+        socket.gaierror(socket.EAI_FAIL, "Non-recoverable failure in name resolution"),
+        socket.gaierror(socket.EAI_SYSTEM, "System error"),
+        OSError(16, "Device or resource busy"),
+    ],
+    ids=["again", "fail", "system", "busy"],
+)
+@pytest.mark.parametrize("silent", [socket.AF_INET, socket.AF_INET6], ids=["IPv4", "IPv6"])
+def test_no_name_is_given_away_while_a_name_service_does_not_answer(
+    hosts: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, silent: int
+) -> None:
+    def lookup(host: str, port: None, family: int) -> list[object]:
+        assert (host, port) == ("big", None)
+        raise error if family == silent else socket.gaierror(socket.EAI_NODATA, "no address")
+
+    monkeypatch.setattr(as_root.socket, "getaddrinfo", lookup)
+    with pytest.raises(NotKnown, match=f"big: no name service says .*{error.strerror}"):
+        as_root.perform(("name", "big", "10.0.0.7"), str(hosts))
+
+    assert hosts.read_text() == OTHERS
+
+
+@pytest.mark.parametrize("errno", [socket.EAI_NONAME, socket.EAI_NODATA])
+def test_a_name_that_clearly_nobody_has_is_given(
+    hosts: Path, monkeypatch: pytest.MonkeyPatch, errno: int
+) -> None:
+    def lookup(*_: object) -> list[object]:
+        raise socket.gaierror(errno, "Name or service not known")
+
+    monkeypatch.setattr(as_root.socket, "getaddrinfo", lookup)
+    as_root.perform(("name", "big", "10.0.0.7"), str(hosts))
+
+    assert "10.0.0.7 big\n" in hosts.read_text()
+
+
+SERVER = """
+import socket, struct, sys
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind(("127.0.0.1", 53))
+print("ready", flush=True)
+while True:
+    asked, asker = server.recvfrom(4096)
+    if code := int(sys.argv[1]):
+        head = struct.pack(">HHHHH", 0x8580 | code, 1, 0, 0, 0)
+        server.sendto(asked[:2] + head + asked[12 : asked.index(b"\\0", 12) + 5], asker)
+"""
+ASK = """
+import resource, socket, sys
+from gridbridge.cli import as_root
+from gridbridge.shell import account
+held = []
+if sys.argv[1] == "hold":
+    for port in range(40000, 40011):
+        for family in (socket.AF_INET, socket.AF_INET6):
+            held.append(socket.socket(family, socket.SOCK_DGRAM))
+            if family == socket.AF_INET6:
+                held[-1].setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            held[-1].bind(("", port))
+if sys.argv[1] == "files":
+    "x".encode("idna")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+    account.lift_limits()
+try:
+    print("nobody's" if not as_root._leads_to("fileserver") else "somebody's")
+except as_root.NotKnown as error:
+    print("not known")
+"""
+OURS = """
+set -e
+mount --make-rprivate /
+mount --bind {0}/resolv.conf /etc/resolv.conf
+mount --bind {0}/nsswitch.conf /etc/nsswitch.conf
+mount --bind {0}/hosts /etc/hosts
+ip link set lo up
+echo 40000 40010 >/proc/sys/net/ipv4/ip_local_port_range
+if [ -n "$2" ]; then
+    mkfifo {0}/ready.$$
+    {1} {0}/server.py "$2" >{0}/ready.$$ &
+    read -r _ <{0}/ready.$$
+fi
+{1} {0}/ask.py "$1"
+[ -z "$2" ] || kill $!
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="a network of its own needs root")
+@pytest.mark.parametrize(
+    ("trouble", "answer", "told"),
+    [
+        ("", "3", "nobody's"),  # no such name
+        ("", "2", "not known"),  # its server failed
+        ("", "5", "not known"),  # refused
+        ("", "0", "not known"),  # silent
+        ("", "", "not known"),  # nobody listens there
+        ("hold", "3", "not known"),  # all ports are held
+        ("files", "0", "not known"),  # the caller's limit of files is lifted
+    ],
+)
+def test_what_a_real_resolver_says_in_each_trouble(
+    tmp_path: Path, trouble: str, answer: str, told: str
+) -> None:
+    """In a network and with files of its own."""
+    files = {
+        "resolv.conf": "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
+        "nsswitch.conf": "hosts: files dns\n",
+        "hosts": "127.0.0.1 localhost\n",
+        "server.py": SERVER,
+        "ask.py": ASK,
+        "all.sh": OURS.format(shlex.quote(str(tmp_path)), shlex.quote(sys.executable)),
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    done = subprocess.run(
+        ["unshare", "-mn", "sh", str(tmp_path / "all.sh"), trouble, answer],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+
+    assert done.stdout == f"{told}\n"
 
 
 def test_a_name_of_our_block_may_get_another_address(
