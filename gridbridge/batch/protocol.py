@@ -92,7 +92,10 @@ class SubmitsArrays(Protocol[Where]):
         ...
 
     def find_held(self, where: Where, transfer: str, owner: str, /) -> str:
-        """Return the id of the owner's oldest array under the name, or nothing."""
+        """Return the id of the owner's oldest array under the name, or nothing.
+
+        An array that somebody has renamed since its submission is still found by that name.
+        """
         ...
 
     def find_others(self, where: Where, transfer: str, owner: str, array: str, /) -> list[str]:
@@ -103,13 +106,11 @@ class SubmitsArrays(Protocol[Where]):
         """Return whose array it is and its account, both empty when it is not known."""
         ...
 
-    def living(
-        self, where: Where, arrays: dict[str, str], released: str, /
-    ) -> dict[str, tuple[range, ...]]:
+    def living(self, where: Where, arrays: dict[str, str], /) -> dict[str, tuple[range, ...]]:
         """Return the places at which tasks of the caller's arrays wait or run, in any order.
 
-        `arrays` are their ids with the names before the release, `released` is the name after it.
-        A job of such an id and of another name is not it. One question tells of all arrays.
+        `arrays` are their ids with the names of their submission, which count only where nobody
+        but the owner can alter a job's name. One question tells of all arrays.
         """
         ...
 
@@ -126,11 +127,11 @@ class SubmitsArrays(Protocol[Where]):
         ...
 
     def hold_places(
-        self, where: Where, array: str, names: tuple[str, str], places: tuple[range, ...], /
+        self, where: Where, array: str, name: str, places: tuple[range, ...], /
     ) -> tuple[range, ...]:
         """Keep tasks at some places of an array from starting; return those that wait, and do.
 
-        `names` are the array's before and after its release. What has begun goes on.
+        `name` is that of the array's submission. What has begun goes on.
         """
         ...
 

@@ -19,7 +19,8 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from types import TracebackType
 
-    Earlier = tuple[int, str, str, list[int]]  # an array, its cluster and id, and places of it
+    # An array, its cluster and id, whether it may be there several times, and places of it.
+    Earlier = tuple[int, str, str, bool, list[int]]
 
 FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
 END, TAKEN_UP = "end", "taken-up"
@@ -205,7 +206,13 @@ class Ledger:
         found = self._sent_tasks.places(tasks)
         found.pop(array, None)
         return [
-            (number, self._arrays[str(number)][2], self.job(number), some)
+            (
+                number,
+                self._arrays[str(number)][2],
+                self.job(number),
+                self.was_repeated(number),
+                some,
+            )
             for number, some in found.items()
         ]
 

@@ -86,10 +86,10 @@ def lives(far: Far, job: str, account: str = "") -> frozenset[int] | None:
     return found.get(int(job))
 
 
-def listed(far: Far, job: str, *names: str) -> list[int]:
+def listed(far: Far, job: str) -> list[int]:
     """Return the places of its tasks as its owner is told of them."""
-    before, after = names or (far.accounts[job], "campaign.7")
-    found = far.hot("living", {job: before, UNKNOWN: before}, after)
+    name = far.accounts[job]
+    found = far.hot("living", {job: name, UNKNOWN: name})
     assert found[UNKNOWN] == ()
     return sorted(place for some in found[job] for place in some)
 
@@ -162,13 +162,13 @@ def test_whose_an_array_is_is_told_while_a_task_of_it_lives(far: Far) -> None:
     whose = far.hot("owner_and_account", job)
     until(lambda: begun(far, job, 2), "the second to run")
     living, others = lives(far, job), lives(far, job, "gc.another.1.1")
-    there, not_it = listed(far, job), listed(far, job, "gc.another.1.1", "another")
+    there = listed(far, job)
     far.reach.sh("touch go")
     ends(far, job, 2)
 
     assert whose == (far.reach.person, far.accounts[job])
     assert (living, others) == ({2}, None)
-    assert (there, not_it) == ([2], [])
+    assert there == [2]
     until(lambda: not listed(far, job), "none of it to be listed")
     until(lambda: lives(far, job) is None, "it to be forgotten by what lives")
     assert far.hot("owner_and_account", UNKNOWN) == ("", "")
@@ -210,9 +210,9 @@ def test_tasks_are_held_where_they_wait_and_go_on_where_they_run(far: Far) -> No
     running = all_begun(far, job, every)
     gone, later = [place for place in every if place not in running][:2]
     wanted = tuple(range(one, one + 1) for one in (running[0], gone, later))
-    names = (far.accounts[job], "campaign.7")
-    held = [place for some in far.hot("hold_places", job, names, wanted) for place in some]
-    far.hot("delete_places", job, names[0], str(gone))
+    name = far.accounts[job]
+    held = [place for some in far.hot("hold_places", job, name, wanted) for place in some]
+    far.hot("delete_places", job, name, str(gone))
     far.hot("release_places", job, wanted)
     far.reach.sh("touch go")
     ended = ends(far, job, len(every) - 1)

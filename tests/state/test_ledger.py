@@ -111,8 +111,11 @@ def test_runs_that_lie_within_others_are_found(folder: str) -> None:
         (Path(folder) / "c.12").write_text("\n".join(lines))
 
     with Ledger(12, folder) as ledger:
-        assert ledger.earlier(9, "70:2") == [(1, "beta", "", [71])]
-        assert ledger.earlier(9, "60-61:2") == [(1, "beta", "", [61, 62]), (2, "beta", "", [11])]
+        assert ledger.earlier(9, "70:2") == [(1, "beta", "", False, [71])]
+        assert ledger.earlier(9, "60-61:2") == [
+            (1, "beta", "", False, [61, 62]),
+            (2, "beta", "", False, [11]),
+        ]
         with pytest.raises(AlreadySubmitted, match="was submitted before"):
             ledger.intend(3, "beta", "99-100:1")
 
@@ -254,10 +257,10 @@ def test_which_arrays_have_tasks_and_at_which_places(folder: str) -> None:
         ledger.intend(3, "gamma", "9:2,7:2")
 
         assert ledger.earlier(4, "7-8:3,2:2") == [
-            (1, "beta", "71", [3, 4, 6]),
-            (3, "gamma", "", [2]),
+            (1, "beta", "71", False, [3, 4, 6]),
+            (3, "gamma", "", False, [2]),
         ]
-        assert ledger.earlier(3, "7:2,9:2") == [(1, "beta", "71", [3, 5])]
+        assert ledger.earlier(3, "7:2,9:2") == [(1, "beta", "71", False, [3, 5])]
         assert ledger.earlier(4, "10-19:1") == []
 
 

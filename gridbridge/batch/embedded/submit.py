@@ -62,7 +62,7 @@ def owner_and_account(folder: Folder, job: str) -> tuple[str, str]:
     return (found[0].owner, found[0].account) if found else ("", "")
 
 
-def living(folder: Folder, arrays: dict[str, str], _: str) -> dict[str, tuple[range, ...]]:
+def living(folder: Folder, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return the places at which tasks of arrays wait or run; their account is their first name."""
     jobs = _jobs(folder, commands.show(folder))
     found: dict[str, list[range]] = {array: [] for array in arrays}
@@ -102,12 +102,12 @@ def delete_places(folder: Folder, array: str, _name: str, places: str) -> None:
 
 
 def hold_places(
-    folder: Folder, array: str, names: tuple[str, str], places: tuple[range, ...]
+    folder: Folder, array: str, name: str, places: tuple[range, ...]
 ) -> tuple[range, ...]:
     """Hold tasks of an array; return those that wait then."""
-    for job in _at(folder, array, names[0], places):
+    for job in _at(folder, array, name, places):
         _unless_gone(folder, commands.act(folder, "hold", job.id))
-    held = _at(folder, array, names[0], places)
+    held = _at(folder, array, name, places)
     waiting = (int(job.place) for job in held if WAITING in job.facts.split())
     return tuple(range(place, place + 1) for place in waiting)
 

@@ -10,6 +10,10 @@ from gridbridge.errors import ParseError
 from gridbridge.model.ids import read_tasks
 from gridbridge.model.request import Pairs, Request
 
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 AUTOMATIC = b"__SGE_PREFIX__"  # variables that qsub adds by itself
 PRIORITY_ZERO = 1024  # JB_priority of `-p 0`
 INTERACTIVE = 0x1E  # in JB_type: of qsh, qlogin, qrsh and qrsh without a command (sge_job.h)
@@ -57,23 +61,41 @@ def owner_and_account_of(xml: bytes) -> tuple[str, str]:
     return _leaf(xml, b"JB_owner"), _leaf(xml, b"JB_account")
 
 
+def kept_of(xml: bytes, variable: bytes) -> frozenset[bytes]:
+    """Return what a job has of a variable that qsub noted of its own environment (SGE_O_*)."""
+    variables = _section(xml, b"JB_env_list").split(b"<VA_variable>")
+    told = (each.partition(b"</VA_variable>") for each in variables)
+    values = (_leaves(rest, b"VA_value") for name, _, rest in told if name == variable)
+    return frozenset(value for some in values for value in some)
+
+
+def arrays_listed(xml: bytes) -> list[str]:
+    """Return the ids of the arrays that `qstat -xml` lists; ParseError for half an answer."""
+    rows = (row for row in _rows(xml) if b"<tasks>" in row)
+    return sorted({_leaf(row, b"JB_job_number") for row in rows})
+
+
 def listed_places(
-    xml: bytes, arrays: dict[str, str], released: str, state: bytes = b"", letter: str = ""
+    xml: bytes, arrays: "Iterable[str]", state: bytes = b"", letter: str = ""
 ) -> dict[str, tuple[range, ...]]:
     """Return the places that `qstat -xml` lists of arrays; ParseError for half an answer.
 
-    Only those that are pending, or running, if one of these words is given, and those alone whose
-    state has a letter.
+    An array is known by its id alone: an operator may give it any name. Only those that are
+    pending, or running, if one of these words is given, and those alone whose state has a letter.
     """
-    if not xml.rstrip().endswith(b"</job_info>"):
-        raise ParseError("qstat -xml: not a whole answer")
     found: dict[str, tuple[range, ...]] = dict.fromkeys(arrays, ())
-    for row in xml.split(b"<job_list ")[1:]:
+    for row in _rows(xml):
         array = _leaf(row, b"JB_job_number")
         is_wanted = row.startswith(b'state="%b' % state) and letter in _leaf(row, b"state")
-        if is_wanted and array in found and _leaf(row, b"JB_name") in (arrays[array], released):
+        if is_wanted and array in found:
             found[array] += tuple(read_tasks(_leaf(row, b"tasks")))
     return found
+
+
+def _rows(xml: bytes) -> list[bytes]:
+    if not xml.rstrip().endswith(b"</job_info>"):
+        raise ParseError("qstat -xml: not a whole answer")
+    return xml.split(b"<job_list ")[1:]
 
 
 def read_environment(data: bytes) -> dict[str, str]:

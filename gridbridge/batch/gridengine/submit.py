@@ -9,6 +9,7 @@ from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.batch.gridengine.request import listed_places, owner_and_account_of, read_request
 from gridbridge.batch.submission import Result, Submission, unanswered
 from gridbridge.errors import CommandFailed, ParseError
+from gridbridge.model.campaigns.names import PREFIX
 from gridbridge.model.ids import read_tasks
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.request import OWN_START, JobSpec, Pairs, Request
@@ -43,6 +44,8 @@ NO_ANSWER = (  # after it was sent: the job may exist
 )
 NO_BEST_EFFORT = f'unknown resource "{BEST_EFFORT}"'.encode()
 A_CALL = 2000  # ranges of tasks
+OF_ARRAY = f"{PREFIX}."
+MARK = "MAIL"  # of qsub's environment, in which root has none
 JOB_NUMBER = b"<JB_job_number>"
 UNKNOWN_JOB = b"<unknown_jobs"
 NO_QUEUES = (b"requests unknown queue", b"Wrong queue list format")  # of `qalter -q`
@@ -59,10 +62,11 @@ def submit(cell: Cell, spec: JobSpec) -> Submission:
     if reason := commands.refusal(spec.request):
         return Submission(Result.REFUSED, reason=reason)
     try:
-        done = call(cell, commands.submit_held(cell, spec), spec.script)
+        mark = spec.transfer if spec.tasks else ""
+        done = call(cell, commands.submit_held(cell, spec), spec.script, mark=mark)
         if done.status and NO_BEST_EFFORT in done.stderr + done.stdout:
             ordinary = commands.without_way(spec)
-            done = call(cell, commands.submit_held(cell, ordinary), spec.script)
+            done = call(cell, commands.submit_held(cell, ordinary), spec.script, mark=mark)
     except CommandFailed as error:
         return unanswered(error)
     return _read_answer(done)
@@ -108,11 +112,22 @@ def find_held(cell: Cell, transfer: str, owner: str) -> str:
 
 
 def find_others(cell: Cell, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of the owner's other jobs of that name; a released one has another name."""
+    """Return the ids of the owner's other jobs of that name; a released one has another name.
+
+    An array is found whatever it is called by now.
+    """
     return [str(one) for one in _named(cell, transfer, owner) if str(one) != array]
 
 
 def _named(cell: Cell, transfer: str, owner: str) -> list[int]:
+    if transfer.startswith(OF_ARRAY):
+        from gridbridge.batch.gridengine.marked import marked  # of few arrays the answer is lost
+
+        return sorted({*_bearing(cell, transfer, owner), *marked(cell, transfer, owner)})
+    return _bearing(cell, transfer, owner)
+
+
+def _bearing(cell: Cell, transfer: str, owner: str) -> list[int]:
     xml = detail(cell, transfer)
     if UNKNOWN_JOB in xml:
         return []
@@ -133,20 +148,17 @@ def owner_and_account(cell: Cell, job: str) -> tuple[str, str]:
     return owner_and_account_of(xml)
 
 
-def living(cell: Cell, arrays: dict[str, str], released: str) -> dict[str, tuple[range, ...]]:
+def living(cell: Cell, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return the places at which tasks of the caller's arrays wait or run."""
-    listed = call(cell, commands.own_status(cell)).checked().stdout
-    return listed_places(listed, arrays, released)
+    return listed_places(call(cell, commands.own_status(cell)).checked().stdout, arrays)
 
 
-def hold_places(
-    cell: Cell, array: str, names: tuple[str, str], places: tuple[range, ...]
-) -> tuple[range, ...]:
+def hold_places(cell: Cell, array: str, _name: str, places: tuple[range, ...]) -> tuple[range, ...]:
     """Put a user hold on tasks of an array; return those that wait then, and are held."""
     for some in _in_calls(array, places):
         hold(cell, some, gone_is_fine=True)
     listed = call(cell, commands.own_status(cell)).checked().stdout
-    return listed_places(listed, {array: names[0]}, names[1], b"pending", "h")[array]
+    return listed_places(listed, (array,), b"pending", "h")[array]
 
 
 def release_places(cell: Cell, array: str, places: tuple[range, ...]) -> None:
@@ -169,15 +181,16 @@ def request_of(cell: Cell, job: str) -> Request:
 
 def requests_of(cell: Cell, jobs: tuple[int, ...]) -> dict[int, Request]:
     """Return what several jobs asked for, in one request; those that are gone are left out."""
-    return {number: read_request(part) for number, part in _details(cell, jobs)}
+    return {number: read_request(part) for number, part in details(cell, jobs)}
 
 
 def accounts_of(cell: Cell, jobs: tuple[int, ...]) -> dict[int, str]:
     """Return the accounts of several jobs, as above."""
-    return {number: owner_and_account_of(part)[1] for number, part in _details(cell, jobs)}
+    return {number: owner_and_account_of(part)[1] for number, part in details(cell, jobs)}
 
 
-def _details(cell: Cell, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
+def details(cell: Cell, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
+    """Give what the cell tells of several jobs, by their ids."""
     xml = detail(cell, ",".join(map(str, jobs)))
     for part in xml.split(JOB_NUMBER)[1:]:
         number = part.partition(b"<")[0]
@@ -353,12 +366,13 @@ def _do(cell: Cell, argv: Argv, gone_is_fine: bool = False) -> None:
         done.checked()
 
 
-def call(cell: Cell, argv: Argv, stdin: bytes = b"", zone: str = "") -> Completed:
+def call(cell: Cell, argv: Argv, stdin: bytes = b"", zone: str = "", mark: str = "") -> Completed:
     """Run a client program where the cell has it, here or by ssh, in a time zone if that matters.
 
-    The ssh module is loaded only for cells that need it: every transfer pays for its modules.
+    A job that it submits has the mark for ever (marked.py). The ssh module is loaded only for cells
+    that need it: every transfer pays for its modules.
     """
-    env = cell.environment() | ({"TZ": zone} if zone else {})
+    env = cell.environment() | ({"TZ": zone} if zone else {}) | ({MARK: mark} if mark else {})
     if cell.login is None:
         return run(argv, env, cell.timeout_s, stdin)
     from gridbridge.shell import ssh

@@ -156,13 +156,13 @@ def delete_places(server: OarServer, array: str, name: str, places: str) -> None
 
 
 def hold_places(
-    server: OarServer, array: str, names: tuple[str, str], places: tuple[range, ...]
+    server: OarServer, array: str, name: str, places: tuple[range, ...]
 ) -> tuple[range, ...]:
     """Hold tasks of an array, which are jobs; return those that are held then."""
-    for job in _at(server, array, names[0], places):
+    for job in _at(server, array, name, places):
         if job.is_waiting:
             _try_to_hold(server, job.id)
-    held = (job.place for job in _at(server, array, names[0], places) if job.is_held)
+    held = (job.place for job in _at(server, array, name, places) if job.is_held)
     return tuple(range(place, place + 1) for place in held)
 
 
@@ -208,8 +208,8 @@ def release(server: OarServer, job: str) -> None:
         done.checked()
 
 
-def living(server: OarServer, arrays: dict[str, str], _: str) -> dict[str, tuple[range, ...]]:
-    """Return the places at which tasks of arrays wait or run; they keep their first names."""
+def living(server: OarServer, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
+    """Return the places at which tasks of arrays wait or run; nobody can rename them."""
     found: dict[str, list[range]] = {array: [] for array in arrays}
     for job in _jobs(server, commands.show_living(server, *arrays)):
         if arrays.get(job.array) == job.account and not job.is_over:

@@ -8,11 +8,11 @@ of that task is sent (docs/decisions 0287).
 import time
 
 from gridbridge.batch import arrays_of
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.methods.arrays.order import Order
 from gridbridge.methods.arrays.worker import Worker
 from gridbridge.methods.owner import NotNow
-from gridbridge.model.campaigns.names import ArrayId, released_name
+from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.state.ledger import Ledger
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ASKS_S = 10.0  # a cluster that does not answer must not use up the time for submissions
 ALL_ASK_S = 20.0  # nor must several
-NO_ID = "-"
+BY_NAME = "+"  # behind an id: jobs that were submitted under the array's name count as well
 
 
 def require_ended(order: Order, ledger: Ledger, place: int) -> None:
@@ -39,38 +39,61 @@ def require_ended(order: Order, ledger: Ledger, place: int) -> None:
 
 def _require_ended_at(order: Order, uid: int, earlier: "list[Earlier]", limit_s: float) -> None:
     """Ask one cluster about all of them by one question."""
-    asked = [f"{number}={job or NO_ID}" for number, _, job, _ in earlier]
+    asked = [
+        f"{number}={job}{'' if job and not is_repeated else BY_NAME}"
+        for number, _, job, is_repeated, _ in earlier
+    ]
     try:
         worker = Worker(uid, lambda person: _answers(order, person), limit_s)
         living = _read(worker.ask(*asked))
+    except NotNow:
+        raise
     except (GridbridgeError, OSError, ValueError):
         return
-    for number, cluster, _, places in earlier:
+    for number, cluster, _, _, places in earlier:
         if any(_meet(places, some) for some in living.get(str(number), ())):
             raise NotNow(f"an earlier attempt of a task is at {cluster}, in array {number}")
 
 
 def _answers(order: Order, person: str) -> "Answers":
-    """Tell which places of arrays live; one whose id is not known is looked for by its name."""
+    """Tell which places of arrays live.
+
+    An array whose id is not known is looked for by the name of its submission, and so is one that
+    was submitted again because an answer was lost: the id may be that of another job, which
+    somebody has given that name.
+    """
     far, account = order.reached_by(person)
     adapter = arrays_of(far)
 
-    def answer(words: list[str]) -> str:
-        jobs: dict[str, str] = {}
+    def found(name: str, job: str) -> list[str]:
+        job = job or adapter.find_held(far, name, account)
+        return [job, *adapter.find_others(far, name, account, job)] if job else []
+
+    def living(words: list[str]) -> str:
+        jobs: dict[str, list[str]] = {}
         names: dict[str, str] = {}
         for word in words:
-            number, job = word.split("=")
+            number, _, job = word.partition("=")
             name = str(ArrayId(order.arrays[0].site, order.campaign, int(number)))
-            job = adapter.find_held(far, name, account) if job == NO_ID else job
-            if job:
-                jobs[number], names[job] = job, name
-        living = adapter.living(far, names, released_name(order.campaign)) if names else {}
-        return " ".join(f"{number}={_told(living[job])}" for number, job in jobs.items())
+            plain = job.removesuffix(BY_NAME)
+            jobs[number] = [plain] if plain == job else found(name, plain)
+            names.update(dict.fromkeys(jobs[number], name))
+        at = adapter.living(far, names) if names else {}
+        return " ".join(f"{number}={_told(at, some)}" for number, some in jobs.items())
+
+    def answer(words: list[str]) -> str:
+        try:
+            return living(words)
+        except CommandFailed:  # it does not answer
+            raise
+        except (GridbridgeError, ValueError) as error:
+            raise NotNow(f"{order.cluster}: {error}") from error
 
     return answer
 
 
-def _told(places: tuple[range, ...]) -> str:
+def _told(living: dict[str, tuple[range, ...]], jobs: list[str]) -> str:
+    places = (some for job in jobs for some in living[job])
     return ",".join(f"{some.start}:{some.stop}:{some.step}" for some in places)
 
 

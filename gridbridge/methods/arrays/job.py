@@ -64,7 +64,7 @@ class Site:
         """Hold tasks before they are looked at, so that none of those that wait can start."""
         adapter, far = self._adapter, self._far
         wanted = {place for some in read_places(self._order.places) for place in some}
-        held = adapter.hold_places(far, job, (name, self._name), ranges_of(wanted))
+        held = adapter.hold_places(far, job, name, ranges_of(wanted))
         waiting = {place for some in held for place in some}
         if others := ranges_of(wanted - waiting):
             adapter.release_places(far, job, others)

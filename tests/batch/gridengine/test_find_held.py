@@ -1,16 +1,31 @@
-"""A submission whose answer was lost is found by its name, and only its owner's counts."""
+"""A submission whose answer was lost is found, and only its owner's counts.
+
+A job is found by its name; an array also by its mark, whatever an operator has made of it since.
+"""
 
 from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.submit import find_held, state
+from gridbridge.batch.gridengine.submit import find_held, find_others, state, submit
 from gridbridge.errors import ParseError
+from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Cell
 from tests.states import job_state
 
 NAME = "gb.alpha.8.0.1"
 UNKNOWN = "<unknown_jobs><element/></unknown_jobs>"
+ARRAY = "gc.alpha.8.1"
+ROW = "<job_list ><JB_job_number>{}</JB_job_number>{}</job_list>"
+VARIABLE = "<element><VA_variable>{}</VA_variable><VA_value>{}</VA_value></element>"
+MAIL = "__SGE_PREFIX__O_MAIL"
+QSTAT = """#!/bin/sh
+case $2 in
+gc.*) cat {0}/named ;;
+*[0-9]*) echo "$2" >>{0}/asked; cat {0}/marked ;;
+*) cat {0}/listed ;;
+esac
+"""
 
 
 def a_job(number: int, owner: str = "alice", account: str = NAME) -> str:
@@ -74,3 +89,72 @@ def test_a_task_is_found_in_the_range_that_it_is_shown_in(
     far = a_cell(tmp_path, f"<job_info>{rows}</job_info>")
 
     assert state(far, job) == job_state(letters)
+
+
+def an_array(number: int, *marks: str, owner: str = "alice", name: str = MAIL) -> str:
+    variables = "".join(VARIABLE.format(name, mark) for mark in marks)
+    return (
+        f"<element><JB_job_number>{number}</JB_job_number><JB_owner>{owner}</JB_owner>"
+        f"<JB_account>other</JB_account><JB_env_list>{variables}<element><VA_variable>{MAIL}"
+        "</VA_variable></element></JB_env_list></element>"
+    )
+
+
+def cell_of(folder: Path, *jobs: str, listed: str = "", named: str = UNKNOWN) -> Cell:
+    """Return a cell whose qstat says this of an array's name, of the caller's jobs, and of each."""
+    rows = listed or "".join(ROW.format(n, "<tasks>1-3:1</tasks>") for n in (12, 14))
+    (folder / "listed").write_text(f"<job_info>{rows}{ROW.format(13, '')}</job_info>")
+    (folder / "marked").write_text(f"{''.join(jobs)}</detailed_job_info>" if jobs else "")
+    (folder / "named").write_text(named)
+    qstat = folder / "qstat"
+    qstat.write_text(QSTAT.format(folder))
+    qstat.chmod(0o755)
+    return Cell(
+        root="", cell="beta", qmaster_port="", execd_port="", binaries=str(folder), timeout_s=5
+    )
+
+
+@pytest.mark.parametrize(
+    ("jobs", "found"),
+    [
+        ((an_array(12, ARRAY),), ["12"]),
+        ((an_array(14, ARRAY), an_array(12, ARRAY)), ["12", "14"]),
+        ((an_array(12, "evil", ARRAY), an_array(14, "gc.alpha.8.2")), ["12"]),
+        ((an_array(12, ARRAY, owner="bob"), an_array(14, ARRAY, name="SGE_O_MAIL")), []),
+    ],
+    ids=["one", "several", "with another mark beside it", "another's, or a job's own variable"],
+)
+def test_a_renamed_array_is_found(tmp_path: Path, jobs: tuple[str, ...], found: list[str]) -> None:
+    cell = cell_of(tmp_path, *jobs)
+    oldest = find_held(cell, ARRAY, "alice")
+
+    assert [oldest, *find_others(cell, ARRAY, "alice", oldest)] == (found or [""])
+    assert (tmp_path / "asked").read_text().splitlines() == ["12,14"] * 2
+
+
+def test_an_array_of_an_earlier_release_is_found_by_its_name(tmp_path: Path) -> None:
+    job = an_array(9).replace("other", ARRAY)
+
+    assert find_held(cell_of(tmp_path, an_array(12, "x"), named=job), ARRAY, "alice") == "9"
+
+
+def test_half_an_answer_about_arrays_is_none(tmp_path: Path) -> None:
+    with pytest.raises(ParseError):
+        find_held(cell_of(tmp_path), ARRAY, "alice")
+
+
+def test_who_has_no_arrays_is_not_asked_about_jobs(tmp_path: Path) -> None:
+    assert find_held(cell_of(tmp_path, listed=ROW.format(13, "")), ARRAY, "alice") == ""
+    assert not (tmp_path / "asked").exists()
+
+
+@pytest.mark.parametrize(("tasks", "mark"), [(3, ARRAY), (0, "none")], ids=["an array", "a job"])
+def test_an_array_is_marked_as_it_is_submitted(tmp_path: Path, tasks: int, mark: str) -> None:
+    cell = cell_of(tmp_path)
+    qsub = tmp_path / "qsub"
+    qsub.write_text(f"#!/bin/sh\necho ${{MAIL-none}} >{tmp_path}/mark\necho 7\n")
+    qsub.chmod(0o755)
+    spec = JobSpec(transfer=ARRAY, request=Request(), script=b"", tasks=tasks)
+
+    assert submit(cell, spec).remote_id == "7"
+    assert (tmp_path / "mark").read_text() == f"{mark}\n"

@@ -98,8 +98,8 @@ def test_only_the_places_in_a_state_are_listed() -> None:
     rows = (("pending", "hqw", "1-2"), ("pending", "qw", "3"), ("running", "hr", "4"))
     xml = "<job_info>" + "".join(ROW.format(*row) for row in rows) + "</job_info>"
 
-    every = listed_places(xml.encode(), {"7": "gc.1"}, "campaign.1")
-    held = listed_places(xml.encode(), {"7": "gc.1"}, "campaign.1", b"pending", "h")
+    every = listed_places(xml.encode(), ("7",))
+    held = listed_places(xml.encode(), ("7",), b"pending", "h")
 
     assert every == {"7": (range(1, 3), range(3, 4), range(4, 5))}
     assert held == {"7": (range(1, 3),)}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import CommandFailed, GridbridgeError, ParseError
 from gridbridge.methods.arrays import earlier, order
 from gridbridge.methods.arrays.earlier import require_ended
 from gridbridge.methods.arrays.order import Order
@@ -68,8 +68,20 @@ def test_each_cluster_is_asked_once_about_all_arrays(
     require_ended(wanted("0-99:4"), ledger, 0)
 
     assert [len(one) for one in words] == [100, 1]
-    assert words[0][:2] == ("1=1001", "2=-")
-    assert words[1] == ("101=-",)
+    assert words[0][:3] == ("1=1001", "2=+", "3=1003")
+    assert words[1] == ("101=+",)
+
+
+def test_an_array_that_was_sent_again_is_asked_for_by_its_name_too(
+    asked: Callable[[str], Asked], ledger: Ledger
+) -> None:
+    """The id that was found for it may be that of another job, which somebody renamed."""
+    words = asked("")
+    ledger.intend(101, "gamma", "5-6:2")
+    ledger.submitted(101, "55")
+    require_ended(wanted("6:4"), ledger, 0)
+
+    assert words == [("7=1007",), ("101=55+",)]
 
 
 @pytest.mark.parametrize("answer", ["101=1:2:1", "100=8:9:1 101=7:3000000000:2,2:3:1"])
@@ -88,6 +100,61 @@ def test_no_answer_keeps_nothing(
     """Nor one that makes no sense: a thief can't make a cluster silent."""
     asked(answer)
     require_ended(wanted("5-6:4"), ledger, 0)
+
+
+class Adapter:
+    """A cluster at which somebody has renamed arrays, and made one look like another."""
+
+    error: Exception | None = None
+
+    def find_held(self, _: object, name: str, person: str) -> str:
+        """Return the oldest, or fail."""
+        assert person == "alice"
+        if self.error:
+            raise self.error
+        return {"gc.alpha.7.2": "52", "gc.alpha.7.101": ""}[name]
+
+    def find_others(self, _: object, name: str, person: str, array: str) -> list[str]:
+        """Return one more."""
+        assert (name, person, array) == ("gc.alpha.7.2", "alice", "52")
+        return ["53"]
+
+    def living(self, _: object, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
+        """Return which places live."""
+        places = {"1001": (range(1, 3),), "52": (), "53": (range(4, 5), range(7, 8))}
+        return {job: places[job] for job in arrays}
+
+
+@pytest.fixture(name="adapter")
+def _adapter(monkeypatch: pytest.MonkeyPatch, asked: Callable[[str], Asked]) -> Adapter:
+    del asked
+    adapter = Adapter()
+    monkeypatch.setattr(earlier, "arrays_of", lambda _: adapter)
+    monkeypatch.setattr(Order, "reached_by", lambda *_: (None, "alice"))
+    return adapter
+
+
+def test_every_job_that_may_be_an_array_is_asked_about(adapter: Adapter) -> None:
+    del adapter
+    answer = earlier._answers(wanted("5:4"), "alice")
+
+    assert answer(["1=1001", "2=+", "101=+"]) == "1=1:3:1 2=4:5:1,7:8:1 101="
+
+
+@pytest.mark.parametrize("error", [ParseError("half"), ValueError("no number")])
+def test_an_answer_that_is_not_understood_is_no_silence(adapter: Adapter, error: Exception) -> None:
+    """Else whoever makes it odd could send a task twice."""
+    adapter.error = error
+
+    with pytest.raises(NotNow, match="beta: "):
+        earlier._answers(wanted("5:4"), "alice")(["2=+"])
+
+
+def test_a_cluster_that_does_not_answer_is_silent(adapter: Adapter) -> None:
+    adapter.error = CommandFailed(("qstat",), 1, b"", b"no qmaster")
+
+    with pytest.raises(CommandFailed):
+        earlier._answers(wanted("5:4"), "alice")(["2=+"])
 
 
 def test_silent_clusters_do_not_use_up_the_time(

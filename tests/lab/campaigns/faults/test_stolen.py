@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 
 AS_THE_SERVICE = ("runuser", "-u", "gridbridge", "--")
 AS_USER = ("sudo", "-n", "/opt/gridbridge/bin/gridbridge-as-user")
+ROOTS_LEDGER = "/var/lib/gridbridge-ledger"
 SPOOL, STATE = "/var/spool/gridbridge/campaigns", "/var/lib/gridbridge/state.db"
 AT = {"beta": (HOST, "alice"), "gamma": (FAR, ACCOUNT)}
 BOTH: dict[str, Any] = {"beta": {"max_jobs": 2}, "gamma": {"max_jobs": 2}}
@@ -33,6 +34,7 @@ COPY = "from sqlite3 import connect; import sys; connect(sys.argv[1]).backup(con
 RESTORE = "rm -f state.db-* && mv state.db.earlier state.db"
 TERMINATED = "terminated"
 SUBMITTED_BEFORE, HAS_ENDED, NO_FILE, NOT_NOW, REFUSED = 5, 8, 9, 75, 2
+NOT_OURS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +161,46 @@ def test_no_attempt_is_sent_again_or_beside_one_that_lives(
         status, why = sent(site, f"c.{there.living}", target, "90", asked)
         assert (expected, True) == (status, words in why), (asked, target, why)
     assert before == seen(site, there)
+
+
+DISGUISES = (
+    ("-N", "evil", "-A", "evil"),
+    ("-ac", "evil=1", "-S", "/bin/bash", "-p", "-7"),
+    ("-v", "__SGE_PREFIX__O_MAIL=evil,MAIL=evil,SGE_O_MAIL=evil"),
+    ("-v", "__SGE_PREFIX__O_MAIL"),
+    ("-V",),
+)
+
+
+def test_an_array_that_an_operator_renamed_is_the_same(site: Grid, there: There) -> None:
+    """By its id, and while nobody knows that by what its submission has noted."""
+    campaign, living = f"c.{there.living}", place_of(site, there, "beta")
+    at_first, rows = seen(site, there), ledger(site, there.living)
+    number, tasks = next(
+        (row[1], row[3]) for row in reversed(rows) if row[0] == "array" and row[2] == "beta"
+    )
+    job = next(row[2] for row in rows if row[:2] == ["job", number])
+    for options in DISGUISES:
+        done = site.cell("beta", "qalter", *options, job, user="gridbridge")
+        assert "modified" in done.out, done
+    before = seen(site, there)
+    try:
+        by_id = sent(site, campaign, "gamma", "90", f"{living}:2")
+        assert before == seen(site, there)
+        site.sh(HOST, f"sed -i '/^job {number} /d' {ROOTS_LEDGER}/{campaign}")
+        by_mark = sent(site, campaign, "gamma", "90", f"{living}:2")
+        again = stolen(site, "send-arrays", campaign, "beta", number, tasks)
+    finally:
+        name = ("-N", f"campaign.{there.living}", "-A", f"gc.alpha.{there.living}.{number}")
+        site.cell("beta", "qalter", *name, job, user="gridbridge")
+
+    assert [(NOT_NOW, True)] * 2 == [
+        (status, "an earlier attempt of a task is at beta" in why)
+        for status, why in (by_id, by_mark)
+    ]
+    assert f"{NOT_OURS} {job} job {job} is alice's, account 'evil'" in again.out, again
+    assert ["job", number, job] in ledger(site, there.living)
+    assert at_first[1:] == seen(site, there)[1:]
 
 
 def test_nothing_of_a_campaign_that_has_ended_is_sent(site: Grid, there: There) -> None:
