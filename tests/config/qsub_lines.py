@@ -67,7 +67,7 @@ TAKEN: dict[str, dict[str, str]] = {
     "#$ -binding env linear:1 -js 5 -M a@b,c -m beas": {},
     "#$ -binding striding:2:1 -binding explicit:0,0": {},
     "#$ -h -notify -now n -p -1023 -pty N -R y -r YES -shell n -sync no": {},
-    "#$ -w n -clear -C x -u alice -V": {},
+    "#$ -w n -clear -C x -u alice": {},
 }
 REFUSED = (
     *("-j maybe", "-j true", "-j", "-b maybe", "-r maybe", "-R maybe", "-w x", "-m q", '-m ""'),
@@ -112,7 +112,7 @@ REFUSED = (
         "-i x,y",
         '-i ""',
     ),
-    *("-v =2", "-v", "-v A=2, B=3", "-v A=b\\ c", '-wd "" x', "-wd"),
+    *("-v =2", "-v", "-v A=2, B=3", "-v A=b\\ c", "-wd"),
     *("-l", "-l h_rt=10:0", "-l h_rt=1:0:0:0", "-l h_rt=1h", "-l h_rt=", "-l h_rt=09", "-l =2"),
     *("-l h_rt=NONE", "-l h_rt=5:", "-l h_vmem=", "-l h_vmem=2 G", "-l h_vmem = 2G", "-l slots=2"),
     *(
