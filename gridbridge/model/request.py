@@ -12,6 +12,10 @@ BALANCE = f"{OURS}balance"  # its owner's word: `no` keeps rebalancing from movi
 YIELDS = "besteffort"  # the type of jobs that make way for others
 LATEST_S = 2**32 - 1  # Grid Engine keeps no later start time
 FAR_S = 2051222400  # the start time of a job that is away: 2035
+# What a relation behind the name of a property is made of; no name has one of these letters.
+RELATIONS = "<>=~"
+LIKE, NOT_LIKE, IS_NULL, NOT_NULL = "~", "<>~", "==", "<>=="
+WORDS = {LIKE: "LIKE", NOT_LIKE: "NOT LIKE", IS_NULL: "IS NULL", NOT_NULL: "IS NOT NULL"}
 
 Pairs = tuple[tuple[str, str], ...]
 Variant = tuple[Pairs | None, str | None]  # of a request: other lists of hard resources and queues
@@ -165,3 +169,17 @@ class JobSpec:
         known = {name: getattr(self, name) for name in self.__slots__}
         known.update(changes)
         return JobSpec(**known)
+
+
+def relation_of(name: str) -> tuple[str, str]:
+    """Part a name from the relation behind it, which is `=` where none is."""
+    bare = name.rstrip(RELATIONS)
+    return bare, name[len(bare) :] or "="
+
+
+def as_sql(name: str, value: str) -> str:
+    """Write a condition as people read it."""
+    bare, relation = relation_of(name)
+    if relation in WORDS:
+        return f"{bare} {WORDS[relation]} {value}".rstrip()
+    return f"{bare}{relation}{value}"

@@ -18,7 +18,7 @@ ALL = AtCluster(
     is_besteffort=False,
     project="p",
     queue="q",
-    properties="mem>=2000,gpu=A B;cpu<>x;mem<9,a=1",
+    properties="mem>=2000,gpu=A B;cpu<>x;mem<9,a=1,b~n%,c<>~x_,d==,e<>==",
     prologue="make\n\nls",
     prologue_walltime_s=60,
     epilogue="rm x",

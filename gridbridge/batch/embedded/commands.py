@@ -1,7 +1,7 @@
 """Command lines of the embedded cluster's program: pure, from values to argv."""
 
 from gridbridge.model.places import is_place
-from gridbridge.model.request import YIELDS, JobSpec, Request
+from gridbridge.model.request import YIELDS, JobSpec, Request, relation_of
 from gridbridge.model.route import Folder
 
 Argv = tuple[str, ...]
@@ -89,6 +89,7 @@ def refusal(request: Request, *, is_array: bool = False) -> str:
     given = (WALLTIME,) if is_array else ()
     asked = [name for name, _ in request.hard if not (is_place(name) or name in given)]
     asked += [name for some in request.either for name, _ in some]
+    asked = [relation_of(name)[0] for name in asked]
     asked += ["checkpointing"] if request.checkpoint else []
     asked += ["-notify"] if request.notify else []
     return f"an embedded cluster has no {', '.join(asked)}" if asked else ""

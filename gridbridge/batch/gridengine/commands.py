@@ -9,6 +9,9 @@ from gridbridge.errors import ParseError
 from gridbridge.model.places import BEST_EFFORT, ENDED, is_place
 from gridbridge.model.request import (
     FAR_S,
+    LIKE,
+    NOT_LIKE,
+    NOT_NULL,
     OURS,
     OWN_JOB,
     OWN_QUEUES,
@@ -17,6 +20,8 @@ from gridbridge.model.request import (
     JobSpec,
     Pairs,
     Request,
+    as_sql,
+    relation_of,
 )
 from gridbridge.model.route import Cell
 
@@ -28,7 +33,8 @@ LAST = -1023  # the priority of jobs that others overtake (qsub(1), -p)
 LONG_PAST_S = 86400  # that of one that may start: Grid Engine takes no 0 back
 ANY_PE = "*"  # sge_types(1), wc_pe_name: without a parallel environment a job has one slot
 STAYS = f"{OURS}stays"  # in a job's context: it asks for remote=false when it is not pinned
-RELATIONS = ("<", ">", "=")  # end the name of a property of OAR's that is not just compared
+OF_STRINGS = ("=", "<>", LIKE, NOT_LIKE, NOT_NULL)  # relations that complex(5) has for strings
+WILD = frozenset("*?[]!&|()")  # letters of its expressions
 STAY = (("remote", "false"),)  # what a queue that sends nothing away offers
 UNVERIFIED = ("-clear", "-@")  # of qsub: what takes -verify back, and may read that from a file
 
@@ -264,24 +270,56 @@ def submit_held(cell: Cell, spec: JobSpec) -> Argv:
     for name, value in request.context:
         options += ("-ac", f"{name}={value}") if not name.startswith(OURS) else ()
     stays = request.stays and not is_yielding  # best-effort queues send nothing on
-    options += resource_options((*request.hard, *_either(request)), request.soft, stays)
+    options += resource_options(_hard(request), request.soft, stays)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
 
 
-def _either(request: Request) -> Pairs:
-    """Return what may have one of several values: `arch=a|b` (complex(5), matching of strings)."""
-    return tuple((some[0][0], "|".join(value for _, value in some)) for some in request.either)
+def _hard(request: Request) -> Pairs:
+    """Return what has to hold, an expression for each name (complex(5), matching of strings).
+
+    Of two requests for one name qsub would take the last.
+    """
+    found: dict[str, list[str]] = {}
+    for clause in (*((pair,) for pair in request.hard), *request.either):
+        texts = "|".join(_expression(relation_of(name)[1], value) for name, value in clause)
+        found.setdefault(relation_of(clause[0][0])[0], []).append(texts)
+    return tuple((name, _all_of(texts)) for name, texts in found.items())
+
+
+def _all_of(texts: list[str]) -> str:
+    return "&".join(_within(text) for text in texts) if len(texts) > 1 else texts[0]
+
+
+def _within(text: str) -> str:
+    """Return an expression as a part of another one."""
+    return f"({text})" if "|" in text or "&" in text else text
+
+
+def _expression(relation: str, value: str) -> str:
+    """Return a condition of SQL about a string as an expression."""
+    if relation == NOT_NULL:
+        return "*"
+    text = value.replace("%", "*").replace("_", "?") if relation in (LIKE, NOT_LIKE) else value
+    return f"!{_within(text)}" if relation in ("<>", NOT_LIKE) else text
 
 
 def refusal(request: Request) -> str:
     """Return why no cell can be asked for this; empty when one can, as far as we know."""
-    every = (request.hard, *request.either)
-    odd = [f"{name}{value}" for some in every for name, value in some if name[-1:] in RELATIONS]
-    if odd:
+    every = [pair for some in (request.hard, *request.either) for pair in some]
+    if odd := [as_sql(*pair) for pair in every if not _is_expressible(*pair)]:
         return f"Grid Engine is asked for NAME=VALUE alone, not {', '.join(odd)}"
-    several = [some for some in request.either if len({name for name, _ in some}) > 1]
-    told = " or ".join(f"{name}={value}" for some in several[:1] for name, value in some)
-    return f"Grid Engine can't be asked for one of several resources, {told}" if told else ""
+    bare = [[relation_of(name)[0] for name, _ in some] for some in request.either]
+    several = [some for some, names in zip(request.either, bare, strict=True) if len({*names}) > 1]
+    text = " or ".join(as_sql(*pair) for some in several[:1] for pair in some)
+    return f"Grid Engine can't be asked for one of several resources, {text}" if text else ""
+
+
+def _is_expressible(name: str, value: str) -> bool:
+    """Say whether `qsub -l` has a form for a condition."""
+    _, relation = relation_of(name)
+    if relation in (LIKE, NOT_LIKE) and not WILD.isdisjoint(value):
+        return False
+    return relation in OF_STRINGS
 
 
 def without_way(spec: JobSpec) -> JobSpec:

@@ -5,7 +5,7 @@ for ever. An alarm that is set before them ends them all the same (execve(2) kee
 """
 
 from gridbridge.model.places import is_place
-from gridbridge.model.request import JobSpec, Request
+from gridbridge.model.request import WORDS, JobSpec, Request, relation_of
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import quote
 
@@ -26,7 +26,6 @@ UNSTARTED = 57  # a signal of the wrapper's; perl's own exit status would be the
 TASK_COMMAND = f"test -r {ARRAY} || kill -{UNSTARTED} $$; exec /usr/bin/perl {ARRAY}"  # csh's, too
 WALLTIME = "h_rt"  # the resource that is OAR's walltime
 NO_LIMIT = ("INFINITY", "NONE")  # in any case of letters
-RELATIONS = "<>="  # end the name of a property that is not just compared for equality
 NODES = "nodes"  # as oarsub calls the level of network_address
 LEVEL = "/"  # begins the name of a level of -l
 ENDED = "--notify=exec:.gridbridge/ended"  # far.sh puts the job's own in its place
@@ -103,8 +102,8 @@ def properties(request: Request) -> str:
 
 
 def _condition(name: str, value: str) -> str:
-    bare = name.rstrip(RELATIONS)
-    return f"{bare} {name[len(bare) :] or '='} {sql(value)}"
+    bare, relation = relation_of(name)
+    return f"{bare} {WORDS.get(relation, relation)} {sql(value) if value else ''}".rstrip()
 
 
 def refusal(request: Request) -> str:
@@ -256,7 +255,7 @@ def _asked(request: Request) -> list[tuple[str, str]]:
 
 
 def _is_property(name: str) -> bool:
-    bare = name.removeprefix(LEVEL).rstrip(RELATIONS)
+    bare, _ = relation_of(name.removeprefix(LEVEL))
     return bare.isascii() and bare.replace("_", "a").isalnum() and not bare[:1].isdigit()
 
 

@@ -24,6 +24,7 @@ from gridbridge.config.submission.jdl_values import (
     LATER,
     LEAVE_OUT,
     NAME,
+    NOT_SAID,
     OUTPUTS,
     PARAMETERS,
     TOGETHER,
@@ -31,6 +32,7 @@ from gridbridge.config.submission.jdl_values import (
     Key,
     asks_for_nothing,
     datasets,
+    expanded,
     jobs_type,
     one_of,
     outputs,
@@ -38,7 +40,7 @@ from gridbridge.config.submission.jdl_values import (
     truth,
     with_macros,
 )
-from gridbridge.config.submission.named import named_once, told
+from gridbridge.config.submission.named import left_open, named_once, told
 from gridbridge.config.submission.task_file import NO_LINE, TaskFile
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, DatasetWish, Jdl, Type
@@ -111,7 +113,7 @@ class Reader:
         )
         is_idempotent = self._value(said, "idempotent", truth, TRUTHS, False)
         files = self._value(said, "outputs", outputs, OUTPUTS, ())
-        if files and said.get("idempotent") is False:
+        if files and _is_said(said, "idempotent") and not is_idempotent:
             self._wrong("idempotent", False, "it contradicts outputs", "one of the two is right")
         data = self._value(said, "datasets", datasets, DATASETS, {})
         may_move = self._value(said, "rebalance", truth, TRUTHS, True)
@@ -182,12 +184,12 @@ class Reader:
     def _clusters(self, said: Mapping[str, Any]) -> dict[str, AtCluster]:
         for_all, asked = self._values(said), said.get(CLUSTERS)
         if isinstance(asked, dict) and asked:
-            has = "exec_file" in said
+            has = _is_said(said, "exec_file")
             return {name: self._at_cluster(name, asked[name], for_all, has) for name in asked}
         self._wrong(
             CLUSTERS, asked, "it names no cluster", '{"NAME": {...}}, at least one, is right'
         )
-        if "exec_file" not in said:
+        if not _is_said(said, "exec_file"):
             self._wrong("exec_file", None, "missing", KEYS["exec_file"].right)
         return {}
 
@@ -205,8 +207,8 @@ class Reader:
             return AtCluster(exec_file="")
         own = self._lower(table, name)
         self._known(own, KEYS.keys(), name)
-        values = {**for_all, **self._values(own, name)}
-        if not (has_command or "exec_file" in own):
+        values = {**for_all, **_defaults(own), **self._values(own, name)}
+        if not (_is_said(own, "exec_file") or (has_command and "exec_file" not in own)):
             self._wrong("exec_file", None, "missing", KEYS["exec_file"].right, name)
         return AtCluster(**{"exec_file": "", **values})
 
@@ -215,9 +217,13 @@ class Reader:
         found = {
             key.field: self._value(table, name, self._form(key), key.right, None, within)
             for name, key in KEYS.items()
-            if name in table
+            if _is_said(table, name)
         }
         together = found.pop(TOGETHER, None) or {}
+        walltime_s = found.get("walltime_s")
+        if walltime_s and walltime_s != together.get("walltime_s", walltime_s):
+            wrong, right = "resources have another walltime", "one of the two is right"
+            self._wrong("walltime", table["walltime"], wrong, right, within)
         return {name: value for name, value in found.items() if value is not None} | together
 
     def _form(self, key: Key) -> Callable[[Any], Any]:
@@ -227,7 +233,7 @@ class Reader:
         return lambda value: with_macros(key.read(value))
 
     def _parameters(self, said: Mapping[str, Any]) -> tuple[str, ...]:
-        given = [key for key in PARAMETERS if key in said]
+        given = [key for key in PARAMETERS if _is_said(said, key)]
         if len(given) != 1:
             wrong = "missing" if not given else "more than one"
             right = f"one of {', '.join(PARAMETERS)} is right"
@@ -237,12 +243,12 @@ class Reader:
         if given[0] == "param_file" and lines:
             lines = self._lines_of(str(lines))
         named = named_once(lines)
-        if renamed := told(lines, named):
-            self.warnings.append(f"{self._at(given[0], '')}: {renamed}")
+        notes = filter(None, (told(lines, named), left_open(lines)))
+        self.warnings += [f"{self._at(given[0], '')}: {note}" for note in notes]
         return named
 
     def _lines_of(self, path: str) -> tuple[str, ...]:
-        file = TaskFile(path, self.folder)
+        file = TaskFile(expanded(path), self.folder)
         lines = tuple(line for _, line in file.numbered())
         if file.unread:
             self._wrong("param_file", path, *file.unread)
@@ -261,7 +267,7 @@ class Reader:
         within: str = "",
     ) -> Any:
         """Read a key; what is wrong is noted, and the default returned."""
-        if key not in table:
+        if not _is_said(table, key):
             if default == "":
                 self._wrong(key, None, "missing", right, within)
             return default
@@ -319,3 +325,16 @@ class Reader:
         if self.lines is None:
             self.lines = lines_of(self.text)
         return self.lines
+
+
+def _is_said(table: Mapping[str, Any], key: str) -> bool:
+    """Say whether a key asks for anything but its default."""
+    return table.get(key) not in NOT_SAID
+
+
+def _defaults(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a cluster has of its own by asking for the default, whatever is global."""
+    default, of_resources = AtCluster(exec_file=""), ("slots", "nodes")
+    names = [key.field for name, key in KEYS.items() if name in own and not _is_said(own, name)]
+    every = [each for name in names for each in ((name,) if name else of_resources)]
+    return {name: getattr(default, name) for name in every}

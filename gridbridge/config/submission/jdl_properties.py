@@ -1,31 +1,87 @@
 """Reads which hosts a campaign's tasks ask for: the conditions of `oarsub -p`, or of `qsub -l`.
 
 They are kept as clauses of which each has to hold, and of each clause one condition: any `AND`,
-`OR` and parentheses come to that. Names are names, values are words: nothing of it is SQL or sh.
+`OR`, `NOT` and parentheses come to that. Names are names, values are words: nothing of it is SQL
+or sh.
 """
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
 from gridbridge.model.campaigns.hosts.properties import ALL, ANY
 from gridbridge.model.places import is_place
+from gridbridge.model.request import IS_NULL, LIKE, NOT_LIKE, NOT_NULL
 
-QUOTED = r"'(?P<quoted>[A-Za-z0-9_*!(?^./+\[-][^\x00-\x1f\x7f',;\\]{0,254})'"
-BARE = r"(?P<bare>[A-Za-z0-9_*][A-Za-z0-9_.:/@*|+-]{0,254})"
+QUOTED = r"'[A-Za-z0-9_*%!(?^./+\[-][^\x00-\x1f\x7f',;\\]{0,254}'"
+BARE = r"[A-Za-z0-9_*][A-Za-z0-9_.:/@*|+-]{0,254}"
+VALUE = rf"(?:{QUOTED}|{BARE})"
 CONDITION = (
-    r"(?P<name>[A-Za-z_][A-Za-z0-9_]{0,63})\s*(?P<relation><>|<=|>=|=|<|>)\s*"
-    rf"(?:{QUOTED}|{BARE})"
+    r"(?P<name>[A-Za-z_][A-Za-z0-9_]{0,63})(?:"
+    rf"\s*(?P<relation><>|!=|<=|>=|=|<|>)\s*(?P<value>{VALUE})"
+    rf"|(?P<not>\s+NOT)?\s+(?:LIKE\s*(?P<like>{VALUE})|IN\s*\((?P<list>\s*{VALUE}(?:\s*,\s*{VALUE})*)\s*\))"
+    r"|\s+IS(?P<present>\s+NOT)?\s+NULL\b)"
 )
 TOKEN = re.compile(
-    rf"\s*(?:(?P<word>[()])|(?P<comma>,)|(?P<join>AND|OR)\b(?!\s*[<>=])|{CONDITION})",
+    r"\s*(?:(?P<word>[()])|(?P<comma>,)|(?P<join>(?:AND|OR|NOT)\b(?!\s*[<>=!]))"
+    rf"|{CONDITION})",
     re.ASCII | re.IGNORECASE,
 )
-JOINS = ("AND", "OR", ",")
+JOINS = ("AND", "OR", "NOT", ",")
 TIMES = ("h_rt", "s_rt")  # of Grid Engine: the walltime says it
 MOST = 64  # conditions, in all clauses
+OPPOSITE = {"=": "<>", "<": ">=", ">": "<=", LIKE: NOT_LIKE, IS_NULL: NOT_NULL}
+OPPOSITE |= {value: key for key, value in OPPOSITE.items()}
 
 Clauses = list[tuple[str, ...]]  # all of them hold, and of each one of its conditions
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a host has to be: a name, a relation and a value."""
+
+    name: str
+    relation: str
+    value: str = ""
+
+    def clauses(self, is_not: bool) -> Clauses:
+        """Return it, or its opposite."""
+        relation = OPPOSITE[self.relation] if is_not else self.relation
+        return [(f"{self.name}{relation}{self.value}",)]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Several of them, which all have to hold, or one."""
+
+    parts: "tuple[Wish, ...]"
+    is_any: bool
+
+    def clauses(self, is_not: bool) -> Clauses:
+        """Return what it comes to, or its opposite: the opposite of all is any opposite."""
+        found = [part.clauses(is_not) for part in self.parts]
+        if self.is_any is is_not:
+            return _bounded([clause for part in found for clause in part])
+        some = found[0]
+        for other in found[1:]:
+            both = [tuple(dict.fromkeys((*one, *two))) for one, two in product(some, other)]
+            some = _bounded(list(dict.fromkeys(both)))
+        return some
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """What must not hold."""
+
+    part: "Wish"
+
+    def clauses(self, is_not: bool) -> Clauses:
+        """Return the opposite of its part."""
+        return self.part.clauses(not is_not)
+
+
+Wish = Condition | Group | Negation
 
 
 def properties(value: object) -> str:
@@ -38,10 +94,16 @@ def properties(value: object) -> str:
     found = _every(tokens)
     if tokens:
         raise ValueError("unclear")
-    return ALL.join(ANY.join(one) for one in found)
+    return ALL.join(ANY.join(clause) for clause in found.clauses(is_not=False))
 
 
-def _tokens(text: str) -> Iterator[str]:
+def _bounded(clauses: Clauses) -> Clauses:
+    if sum(map(len, clauses)) > MOST:
+        raise ValueError("too many conditions")
+    return clauses
+
+
+def _tokens(text: str) -> Iterator[str | Wish]:
     at, end = 0, len(text.rstrip())
     while at < end:
         found = TOKEN.match(text, at, end)
@@ -52,49 +114,55 @@ def _tokens(text: str) -> Iterator[str]:
         yield found["word"] or joined.upper() or _condition(found)
 
 
-def _condition(found: "re.Match[str]") -> str:
+def _condition(found: "re.Match[str]") -> Wish:
     name = found["name"]
     if name in TIMES or is_place(name):
         raise ValueError(f"{name} is not asked for so")
-    return f"{name}{found['relation']}{found['quoted'] or found['bare']}"
+    if found["relation"]:
+        return Condition(name, found["relation"].replace("!=", "<>"), found["value"].strip("'"))
+    if found["like"]:
+        condition: Wish = Condition(name, LIKE, found["like"].strip("'"))
+    elif found["list"]:
+        values = re.findall(VALUE, found["list"], re.ASCII)
+        some = tuple(Condition(name, "=", value.strip("'")) for value in values)
+        condition = Group(some, is_any=True)
+    else:
+        return Condition(name, NOT_NULL if found["present"] else IS_NULL)
+    return Negation(condition) if found["not"] else condition
 
 
-def _every(tokens: list[str]) -> Clauses:
+Tokens = list[str | Wish]
+
+
+def _every(tokens: Tokens) -> Wish:
     """Read what commas part: a list of `qsub -l`, so that they bind less than OR does."""
-    found = _any(tokens)
-    while tokens[:1] == [","]:
+    return _joined(tokens, ",")
+
+
+def _joined(tokens: Tokens, join: str) -> Wish:
+    """Read what a join parts; what binds more is read as one of these parts."""
+    inner = {",": "OR", "OR": "AND"}.get(join)
+
+    def part() -> Wish:
+        return _joined(tokens, inner) if inner else _one(tokens)
+
+    parts = [part()]
+    while tokens[:1] == [join]:
         del tokens[0]
-        found = [*found, *_any(tokens)]
-    return found
+        parts.append(part())
+    return parts[0] if len(parts) == 1 else Group(tuple(parts), is_any=join == "OR")
 
 
-def _any(tokens: list[str]) -> Clauses:
-    found = _all(tokens)
-    while tokens[:1] == ["OR"]:
-        del tokens[0]
-        both = product(found, _all(tokens))
-        found = list(dict.fromkeys(tuple(dict.fromkeys((*one, *other))) for one, other in both))
-        if sum(map(len, found)) > MOST:
-            raise ValueError("too many conditions")
-    return found
-
-
-def _all(tokens: list[str]) -> Clauses:
-    found = _one(tokens)
-    while tokens[:1] == ["AND"]:
-        del tokens[0]
-        found = [*found, *_one(tokens)]
-    return found
-
-
-def _one(tokens: list[str]) -> Clauses:
+def _one(tokens: Tokens) -> Wish:
     first = tokens.pop(0) if tokens else ")"
+    if first == "NOT":
+        return Negation(_one(tokens))
     if first == "(":
         found = _every(tokens)
         if tokens[:1] != [")"]:
             raise ValueError("unclear")
         del tokens[0]
         return found
-    if first in (")", *JOINS):
+    if isinstance(first, str):
         raise ValueError("unclear")
-    return [(first,)]
+    return first

@@ -1,5 +1,6 @@
 """How each key of a JDL is read: its form, and what would be right."""
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -44,13 +45,18 @@ NUL, UTF_8 = "it has a NUL byte", "text in UTF-8 is right"
 PLACES_TOLD = 10  # of entries that are alike wrong
 IDLE = (  # CiGri's, which change nothing here
     *("output_gathering_method", "output_file", "output_destination", "cluster_job_type"),
+    *("dimensional_grouping", "temporal_grouping"),  # tasks are grouped in arrays anyway
 )
 LATER = (  # what is not there yet, so that a campaign which needs it is refused
-    *("dimensional_grouping", "temporal_grouping", "checkpointing_type", "checkpointing_period"),
+    *("checkpointing_type", "checkpointing_period"),
     *("data_to_transfer", "dependencies", "masters"),
     "inputs",  # ours: which datasets a task reads, so that it runs where they are
 )
 NOTHING = ("false", "no", "none", "")  # words that ask for nothing
+NOT_SAID = ("", None)  # of CiGri, of each key: its default
+TRUTH = {"true": True, "false": False}
+NUMBER = re.compile(r"\s*\d{1,18}\s*", re.ASCII)
+TIMED = re.compile(r"(?P<levels>.*?)\s*,\s*walltime\s*=\s*(?P<time>.*)", re.DOTALL)
 WORD_ENDS = " \t\n;&|()"  # of sh: a # behind one of them begins a comment
 COMMANDS = ("exec_file", "prologue", "epilogue")
 MACROS = {  # CiGri's (scheduler 3.2, JDL), and what they are to sh
@@ -92,9 +98,11 @@ def seconds(text: object) -> int:
 def layout(text: object) -> dict[str, int]:
     """Read a request of OAR (`/nodes=2/core=4`, or without the first /): slots, and their nodes.
 
-    Without a level of nodes they lie wherever they are free. Whole nodes or processors can't be
-    counted in slots before one is chosen.
+    Behind `,walltime=` stands a time, as in `oarsub -l`. Without a level of nodes they lie wherever
+    they are free. Whole nodes or processors can't be counted in slots before one is chosen.
     """
+    if isinstance(text, str) and (timed := TIMED.fullmatch(text)):
+        return layout(timed["levels"]) | {"walltime_s": seconds(timed["time"])}
     if not isinstance(text, str) or not RESOURCES.fullmatch(text):
         raise ValueError("wrong form")
     levels = [level.partition("=") for level in text.removeprefix("/").split("/")]
@@ -185,6 +193,12 @@ def _directory(value: object) -> str:
     return f"{'$HOME/' if home else ''}{rest}".rstrip("/") if (home or rest) else ""
 
 
+def expanded(path: str) -> str:
+    """Return a path that the reader of a JDL opens, with CiGri's and sh's words for folders."""
+    path = re.sub(r"\$?\{HOME\}|\$HOME\b", lambda _: os.path.expanduser("~"), path)
+    return os.path.expanduser(os.path.expandvars(path))
+
+
 def with_macros(command: str) -> str:
     """Return a command line of CiGri's as sh reads it."""
     return MACRO.sub(lambda found: MACROS[found[0]], command)
@@ -198,6 +212,8 @@ def jobs_type(value: object) -> None:
 
 def _count(low: int, high: int) -> Callable[[object], int]:
     def read(value: object) -> int:
+        if isinstance(value, str) and NUMBER.fullmatch(value):
+            value = int(value)  # CiGri takes numbers as text
         if not isinstance(value, int) or isinstance(value, bool):
             raise TypeError("it is not a number")
         if not low <= value <= high:
@@ -216,7 +232,9 @@ def _is_besteffort(value: object) -> bool:
 
 
 def truth(value: object) -> bool:
-    """Read whether something is so."""
+    """Read whether something is so, which CiGri takes as text, too."""
+    if isinstance(value, str):
+        value = TRUTH.get(value.strip().lower())
     if not isinstance(value, bool):
         raise TypeError("it is wrong")
     return value

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from gridbridge.config.submission.jdl_values import BEST_EFFORT
-from gridbridge.model.campaigns.hosts.properties import ALL, RELATIONS, Pair, either, wanted
+from gridbridge.model.campaigns.hosts.properties import ALL, Pair, either, wanted
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.request import WORDS, relation_of
 
 STEPS = ("prologue", "epilogue")  # each with a walltime of its own
 
@@ -69,4 +70,5 @@ def _clause(text: str) -> str:
 
 def _condition(pair: Pair) -> str:
     name, value = pair
-    return f"{name}{'' if name[-1:] in RELATIONS else ' = '}'{value}'"
+    bare, relation = relation_of(name)
+    return f"{bare} {WORDS.get(relation, relation)}" + (f" '{value}'" if value else "")

@@ -1,6 +1,6 @@
 """Names of tasks: the first word of a task's parameters, which no other of its campaign has."""
 
-from gridbridge.model.campaigns.names import first_word
+from gridbridge.model.campaigns.names import first_word, is_closed
 from gridbridge.model.report import count
 
 
@@ -18,6 +18,16 @@ def told(lines: tuple[str, ...], named: tuple[str, ...]) -> str:
         return ""
     tasks = count(len(others), "task")
     return f"{tasks} with a first word that comes again, so it got a number: {others[0]:.80}"
+
+
+def left_open(lines: tuple[str, ...]) -> str:
+    """Say which lines have a quotation mark that keeps no words together; empty where none has."""
+    others = [line for line in lines if not is_closed(line) and len(line.split()) > 1]
+    if not others:
+        return ""
+    tasks = count(len(others), "task")
+    wrong = "a quotation mark that none closes: each blank there ends a word"
+    return f"{tasks} with {wrong}, and all marks belong to the words: {others[0]:.80}"
 
 
 def _renamed(line: str, names: set[str], seen: dict[str, int]) -> str:

@@ -77,6 +77,19 @@ def words(line: str) -> tuple[str, ...]:
         return tuple(line.split())
 
 
+def is_closed(line: str) -> bool:
+    """Say whether quotation marks in a line are in pairs, so that it is split as sh would."""
+    if SPECIAL.isdisjoint(line):
+        return True
+    import shlex
+
+    try:
+        shlex.split(line)
+    except ValueError:
+        return False
+    return True
+
+
 def first_word(line: str) -> tuple[str, int]:
     """Return the first word of a line that begins with it, and where it ends in the line."""
     if SPECIAL.isdisjoint(line):

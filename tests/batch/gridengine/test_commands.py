@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gridbridge.batch.gridengine import commands
 from gridbridge.errors import ParseError
-from gridbridge.model.request import JobSpec, Request
+from gridbridge.model.request import JobSpec, Pairs, Request
 from gridbridge.model.route import Cell
 
 CELL = Cell(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
@@ -143,9 +143,35 @@ def test_a_resource_may_have_one_of_several_values() -> None:
     ("asked", "reason"),
     [
         (Request(hard=(("mem>=", "2G"),)), "asked for NAME=VALUE alone, not mem>=2G"),
-        (Request(either=((("a", "1"), ("a<>", "2")),)), "asked for NAME=VALUE alone, not a<>2"),
+        (Request(either=((("a", "1"), ("a<", "2")),)), "asked for NAME=VALUE alone, not a<2"),
+        (Request(hard=(("a==", ""),)), "asked for NAME=VALUE alone, not a IS NULL"),
+        (Request(hard=(("a~", "x*%"),)), "asked for NAME=VALUE alone, not a LIKE x*%"),
         (Request(either=((("a", "1"), ("b", "2")),)), "one of several resources, a=1 or b=2"),
     ],
 )
 def test_what_qsub_has_no_words_for_is_refused_here(asked: Request, reason: str) -> None:
     assert reason in commands.refusal(asked)
+
+
+@pytest.mark.parametrize(
+    ("hard", "either", "said"),
+    [
+        ((("gpu<>", "YES"),), (), "gpu=!YES"),
+        ((("a~", "lx-%_"),), (), "a=lx-*?"),
+        ((("a<>~", "x%"),), (), "a=!x*"),
+        ((("a<>==", ""),), (), "a=*"),
+        ((("a<>", "1"), ("a<>", "2")), (), "a=!1&!2"),
+        ((("a<>", "1|2"),), (), "a=!(1|2)"),
+        ((("a", "lx-*"), ("a<>", "x")), ((("a", "1"), ("a<>", "2")),), "a=lx-*&!x&(1|!2)"),
+    ],
+)
+def test_conditions_about_strings_are_expressions(
+    hard: Pairs, either: tuple[Pairs, ...], said: str
+) -> None:
+    """One for each name: of two `-l a=` qsub takes the last."""
+    asked = Request(hard=hard, either=either)
+
+    argv = submit(asked)
+
+    assert commands.refusal(asked) == ""
+    assert [argv[at + 1] for at, word in enumerate(argv) if word == "-l"] == [said]

@@ -208,3 +208,10 @@ def test_a_task_whose_script_is_not_on_its_node_could_not_be_started(
     done = subprocess.run([f"/bin/{shell}", "-c", commands.TASK_COMMAND], env=env, check=False)
 
     assert done.returncode == status
+
+
+def test_relations_of_sql_are_asked_for_in_its_words() -> None:
+    asked = Request(hard=(("a~", "n%"), ("b<>~", "x_"), ("c==", ""), ("d<>==", ""), ("e<>", "1")))
+
+    condition = "a LIKE 'n%' AND b NOT LIKE 'x_' AND c IS NULL AND d IS NOT NULL AND e <> '1'"
+    assert (commands.properties(asked), commands.refusal(asked)) == (condition, "")

@@ -6,10 +6,11 @@ for which Grid Engine would refuse the whole job as well, is left out with a not
 
 from gridbridge.decisions.transfer.requests.mapping import Asked
 from gridbridge.errors import Unmappable
+from gridbridge.model.request import relation_of
 from gridbridge.model.vocabulary import ANY, Vocabulary
 
 WILD = frozenset("*?[")
-RELATIONS, LEVEL = "<>=", "/"  # behind the name of a property of OAR, before that of a level
+LEVEL = "/"  # before the name of a level of OAR
 
 
 def understood(asked: Asked, known: Vocabulary, remote: str) -> Asked:
@@ -57,7 +58,7 @@ def _is_pe(name: str, known: Vocabulary) -> bool:
 
 
 def _bare(name: str) -> str:
-    bare = name.rstrip(RELATIONS).removeprefix(LEVEL)
+    bare = relation_of(name)[0].removeprefix(LEVEL)
     return bare if bare == name else bare.lower()
 
 

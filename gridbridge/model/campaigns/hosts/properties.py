@@ -5,7 +5,8 @@ them as the condition of `oarsub -p`, Grid Engine each as one of `qsub -l`. Hot 
 module.
 """
 
-RELATIONS = "<>="  # what a relation is made of
+from gridbridge.model.request import RELATIONS
+
 ALL, ANY = ",", ";"  # between what has to hold, and between the ways in which it may
 
 Pair = tuple[str, str]

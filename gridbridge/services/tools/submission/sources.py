@@ -88,8 +88,8 @@ def more(
     known = tuple(before)
     lines = added.of_file(str(file)) if text is None else added.of_text("-J", text)
     new = named.named_once(lines, known)
-    renamed = named.told(lines, new)
-    warnings = (f"-{'F' if text is None else 'J'}: {renamed}",) if renamed else ()
+    notes = filter(None, (named.told(lines, new), named.left_open(lines)))
+    warnings = tuple(f"-{'F' if text is None else 'J'}: {note}" for note in notes)
     return Said(jdl=decode(header, Jdl), parameters=known + new, warnings=warnings), new
 
 
