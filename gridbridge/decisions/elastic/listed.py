@@ -9,7 +9,7 @@ from datetime import datetime
 
 from gridbridge.decisions.elastic import switched
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
-from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.nodes import NodeState, short_name
 from gridbridge.model.elastic.owned import Act, Cause, Due, Owned, World, reports
 
 LISTED_S = 120.0  # a new machine is in its provider's list by then, and one left out by mistake
@@ -74,12 +74,31 @@ def unlisted(world: World, before: Mapping[str, datetime]) -> Mapping[str, datet
 
 
 def silent(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
-    """Return since when the execution daemon of each node is silent, or its host not known."""
-    return {
-        told_as(one): min(before.get(told_as(one), world.now), world.now)
+    """Return since when the execution daemon of each node is silent, or its host not known.
+
+    And of each other silent host of the cell: just after a start of the qmaster all are.
+    """
+    nodes = (
+        told_as(one)
         for one in world.kept
         if one.pool not in world.switched and not reports(world.host_of(one.name))
-    }
+    )
+    kept = {short_name(one.name) for one in world.kept}
+    hosts = (
+        _told_as_host(name)
+        for name, host in world.hosts.items()
+        if host.is_silent and name not in kept
+    )
+    return {one: min(before.get(one, world.now), world.now) for one in (*nodes, *hosts)}
+
+
+def _told_as_host(name: str) -> str:
+    return f"{name} "  # as a node of which no machine is known
+
+
+def host_silent_for_s(name: str, world: World) -> float:
+    """Return how long rounds have found a host silent that is no node; 0 in the first one."""
+    return (world.now - world.silent.get(_told_as_host(name), world.now)).total_seconds()
 
 
 def silent_for_s(node: Owned, world: World) -> float:

@@ -1,7 +1,7 @@
 """What no round mends by itself, so that an administrator is told of it."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from gridbridge.decisions.elastic import listed
 from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
@@ -44,20 +44,28 @@ def off_under_tasks(world: World) -> tuple[Owned, ...]:
     )
 
 
-def machineless(world: World, prefix: str) -> tuple[str, ...]:
-    """Return the silent hosts that are named as our nodes are, and of which nobody has a machine.
+def machineless(
+    world: World, prefix: str, silent_s: float, own: Container[str] = ()
+) -> tuple[str, ...]:
+    """Return the hosts, silent for so long, named as our nodes, of which nobody has a machine.
 
     Their machines went while nobody kept them, as when the state file was lost. They may be hosts
-    of the site's own all the same: nothing is done about them. None is told while a list is missing
-    or many hosts are silent.
+    of the site's own all the same: nothing is done about them, and those in `own`, by their short
+    names, are not told. None is told while a list is missing or many hosts are silent.
     """
     if world.is_unready or not world.pools or not world.pools <= world.machines.keys():
         return ()
     listed_ = {short_name(one.name) for some in world.machines.values() for one in some}
     known = listed_ | {short_name(one.name) for one in world.kept}
     named = re.compile(f"{re.escape(prefix)}[0-9]+")
-    silent = (name for name, one in world.hosts.items() if one.is_silent)
-    return tuple(sorted(name for name in silent if named.fullmatch(name) and name not in known))
+    return tuple(
+        name
+        for name, one in sorted(world.hosts.items())
+        if one.is_silent
+        and named.fullmatch(name)
+        and not (name in known or name in own)
+        and listed.host_silent_for_s(name, world) > silent_s
+    )
 
 
 def unlisted(world: World) -> tuple[Owned, ...]:

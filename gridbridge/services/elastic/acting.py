@@ -25,7 +25,7 @@ from gridbridge.decisions.elastic.switched import is_closed, left_alone
 from gridbridge.errors import GridbridgeError, NotSeen
 from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.machines import Machine
-from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.nodes import NodeState, short_name
 from gridbridge.model.elastic.owned import Act, Cause, Due, Owned, World
 from gridbridge.model.elastic.plan import Plan, Situation, Watched
 from gridbridge.model.elastic.sections import Restriction
@@ -109,11 +109,13 @@ class Balancer:
         telling.homeless(untended.homeless(world), self._site.ending)
         clearing = self._acts.membership.clearing
         telling.hanging(untended.hanging(world, self.patience.silent_s), clearing)
+        left = untended.left_off(world, self._memory.nodes.all())
         prefix = self._site.rules.prefix_at(world.cluster)
         forgetting = self._acts.membership.forgetting
-        telling.machineless(untended.machineless(world, prefix), forgetting)
+        own = self._site.own_hosts | {short_name(one.name) for one in left}
+        lost = untended.machineless(world, prefix, self.patience.silent_s, own)
+        telling.machineless(lost, forgetting)
         telling.off_under_tasks(untended.off_under_tasks(world), clearing)
-        left = untended.left_off(world, self._memory.nodes.all())
         telling.left_off(left, self._acts.membership.opening)
 
     def _movable(self, world: World) -> Mapping[str, tuple[Shape, ...]]:

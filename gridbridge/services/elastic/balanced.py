@@ -25,6 +25,7 @@ class BalancedSite:
     squeeze: Squeeze | None = None  # None: the site's own hosts are left as they are
     switched: frozenset[str] = frozenset()  # the pools of those hosts
     released: frozenset[str] = frozenset()  # the same, when they are not squeezed any more
+    own_hosts: frozenset[str] = frozenset()  # short names, also of hosts that nobody squeezes
     sections: Mapping[str, ProviderSection] = field(default_factory=dict)  # who makes machines
 
     def ending(self, pool: str, machine: str) -> str:

@@ -21,6 +21,7 @@ from gridbridge.decisions.elastic.statistics import LOOKBACK
 from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.elastic.clocks import Clocks
 from gridbridge.model.elastic.machines import MASTER_TAG
+from gridbridge.model.elastic.nodes import short_name
 from gridbridge.model.elastic.owned import Cause, Due
 from gridbridge.model.elastic.sections import Balance, Demand, Pool, ProviderKind, ProviderSection
 from gridbridge.model.places import (
@@ -249,6 +250,7 @@ class Reported(Balancer):
             squeeze=policy.squeeze if policy.squeeze.enabled else None,
             switched=own,
             released=_supplies(policy) - own,
+            own_hosts=frozenset(map(short_name, policy.powered)),
         )
         super().__init__(
             site,

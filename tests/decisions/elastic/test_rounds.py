@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic import rounds
+from gridbridge.decisions.elastic import listed, rounds, untended
 from gridbridge.model.elastic.machines import Machine
 from gridbridge.model.elastic.nodes import NodeState
-from gridbridge.model.elastic.owned import PoolRecord
+from gridbridge.model.elastic.owned import HostSeen, PoolRecord
 from tests.decisions.elastic.cells import NOON
 from tests.decisions.elastic.test_life import IDLE, POOL, RUNNING, S, node, world
 
@@ -63,3 +63,21 @@ def test_a_new_node_never_gets_a_name_that_is_in_use() -> None:
     known = world(node(S.READY), (RUNNING, last, beyond))
 
     assert rounds.next_names(known, "alpha-n", 2) == ("alpha-n1000000001", "alpha-n1000000002")
+
+
+def lost(since_min: float, own: frozenset[str]) -> tuple[str, ...]:
+    """Return which silent host is told as one without a machine, of alpha-n8 and of web1."""
+    hosts = {name: HostSeen(is_busy=False, is_silent=True) for name in ("alpha-n8", "web1")}
+    since = NOON - timedelta(minutes=since_min)
+    known = replace(world(None, (), None), hosts=hosts, silent={"alpha-n8 ": since, "web1 ": since})
+    assert known.silent == listed.silent(known, known.silent)
+    return untended.machineless(known, "alpha-n", 900, own)
+
+
+def test_a_silent_host_is_told_as_lost_after_a_while_and_unless_it_is_the_sites_own() -> None:
+    """Just after a start of the qmaster no host was heard of; one that rests is never lost."""
+    own = frozenset({"alpha-n8"})
+
+    told = [lost(1, frozenset()), lost(16, frozenset()), lost(16, own)]
+
+    assert told == [(), ("alpha-n8",), ()]

@@ -730,7 +730,7 @@ def test_a_host_whose_machine_went_with_the_state_file_is_told_with_what_takes_i
     world.cell.waits = []
     world.cell.hosts[machine.name].is_silent = True
     world.cloud.is_silent = True
-    world.minutes(1)
+    world.minutes(20)
     unknown = told_of(caplog, "no_machine")
     world.cloud.is_silent = False
     world.minutes(1)
@@ -739,6 +739,24 @@ def test_a_host_whose_machine_went_with_the_state_file_is_told_with_what_takes_i
     (told,) = set(told_of(caplog, "no_machine"))
     assert f"host={machine.name} mend='if it is gone: forget {machine.name}'" in told
     assert machine.name in world.cell.hosts
+
+
+def test_hosts_that_are_not_heard_of_just_after_a_start_of_the_qmaster_are_not_told_as_lost(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Daemons tell their load within a minute; a host that is silent for long is another matter."""
+    world.cell.hosts["alpha-n7"] = HostThere(address="", is_silent=True)
+    world.minutes(10)
+    at_first = told_of(caplog, "no_machine")
+    world.cell.hosts["alpha-n7"].is_silent = False
+    world.minutes(1)
+    world.cell.hosts["alpha-n7"].is_silent = True
+    world.minutes(10)
+    again = told_of(caplog, "no_machine")
+    world.minutes(10)
+
+    assert ([], []) == (at_first, again)
+    assert told_of(caplog, "no_machine")
 
 
 @pytest.mark.parametrize("is_open", [True, False], ids=["opened", "closed"])
