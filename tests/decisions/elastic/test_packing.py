@@ -413,7 +413,7 @@ def test_it_is_told_what_a_job_asks_for_in_vain(one: Waiting, expected: str) -> 
 def test_a_task_that_wants_more_nodes_than_a_pool_gives_is_told(limits: dict[str, int]) -> None:
     """Also where nodes of two pools together could run it."""
     pools = {name: Pool(slots=4, **limits) for name in ("a", "b")}
-    seen = cell(*full(MASTER), wait=[waiting(9, slots=8, pe="fill")])
+    seen = cell(*full(MASTER), wait=[waiting(9, slots=12, pe="fill")])
     found = plan(seen, pools)
 
     assert (found.add, [one.cause for one in found.refused]) == (0, [Refusal.TOO_SPREAD])

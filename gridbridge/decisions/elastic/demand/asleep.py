@@ -1,6 +1,6 @@
 """Hosts of the site's own that rest: they are offers that cost nothing, before all pools."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from gridbridge.decisions.elastic.demand.pools import Offer
 from gridbridge.decisions.elastic.demand.rooms import Ground, Room, merged
@@ -28,13 +28,3 @@ def resting_offers(seen: Situation, rooms: Mapping[str, Room], ground: Ground) -
         )
         for place, (room, names) in enumerate(alike)
     )
-
-
-def woken(
-    seen: Situation, bought: Mapping[str, Sequence[str]], offers: Sequence[Offer]
-) -> tuple[str, ...]:
-    """Return the hosts on standby that are among what is bought, in the order of waking."""
-    found = {
-        name for one in offers if one.hosts for name in one.hosts[: len(bought.get(one.name, ()))]
-    }
-    return tuple(name for name in seen.standby or () if name in found)

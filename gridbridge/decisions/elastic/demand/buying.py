@@ -1,53 +1,123 @@
 """Adds nodes for the tasks that don't fit: from which pool, how many, and what forbids more."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from gridbridge.decisions.elastic.demand.needs import Need
-from gridbridge.decisions.elastic.demand.placing import place
+from gridbridge.decisions.elastic.demand.placing import in_one_environment, place
 from gridbridge.decisions.elastic.demand.pools import Offer, Purse, waste
 from gridbridge.decisions.elastic.demand.rooms import Blocks, Ground, Room, merged, pieces_in
-from gridbridge.model.elastic.plan import Verdict
+from gridbridge.model.elastic.plan import Refusal, Refused, Verdict
 
 
 @dataclass(slots=True, kw_only=True)
 class Purchase:
-    """What is bought so far."""
+    """What is bought so far, and what there is to buy."""
 
     purse: Purse
     blocks: Blocks
+    offers: Sequence[Offer]
+    ground: Ground
+    woken: tuple[str, ...] = ()  # hosts on standby
     bought: dict[str, list[str]] = field(default_factory=dict)  # the group of each node, by pool
     hindrances: list[Verdict] = field(default_factory=list)
 
 
-def buy(need: Need, tasks: int, purchase: Purchase, offers: Sequence[Offer], ground: Ground) -> int:
+def buy(need: Need, tasks: int, purchase: Purchase) -> int:
     """Add nodes for tasks that fit nowhere, and return how many of them have no place even so.
 
     Hosts on standby come before all pools, in the order of waking. Of pools those of the highest
     priority come first, then those with the lowest price of a slot, then those whose nodes nobody
     takes back, then those of which the least stays unused.
     """
-    fit = [
-        one
-        for one in offers
-        if one.hindrance is Verdict.NO_SUCH_PLACE or pieces_in(need, one.room, ground)
-    ]
-    fit.sort(key=lambda one: _rank(one, need, tasks, ground))
-    for offer in fit:
-        if not tasks:
-            break
-        tasks -= _from(offer, need, tasks, purchase, ground)
+    tasks -= _wake(need, tasks, purchase)
+    for offer in sorted(_pools(need, purchase), key=lambda one: _rank(one, need, tasks, purchase)):
+        for choice in _choices(need, offer, purchase):
+            tasks -= _from(offer, choice, tasks, purchase) if tasks else 0
     return tasks
 
 
-def _rank(offer: Offer, need: Need, tasks: int, ground: Ground) -> tuple[object, ...]:
-    if offer.hosts:
-        return False, offer.name
-    unused, pool = waste(need, tasks, offer, ground), offer.pool
-    return True, -pool.priority, offer.slot_price, pool.spot, unused, offer.name
+def too_few(need: Need, purchase: Purchase) -> Refused | None:
+    """Say how many more nodes one parallel task needs together than may be added for it now."""
+    if need.pieces == 1:
+        return None
+    found = list[tuple[int, int]]()
+    for offer in (one for one in _pools(need, purchase) if one.hindrance is None):
+        for group, room_for in _groups(offer, need, purchase):
+            fit, nodes = _least(offer, group, need, 1, purchase, need.pieces)
+            may, _ = _most(offer, group, room_for, need, purchase)
+            if fit and nodes > may:
+                found.append((nodes, may))
+    if not found:
+        return None
+    nodes, may = min(found, key=lambda one: one[0] - one[1])
+    return Refused(cause=Refusal.TOO_FEW, wanted=str(nodes), has=str(may))
 
 
-def _from(offer: Offer, need: Need, tasks: int, purchase: Purchase, ground: Ground) -> int:
+def _pools(need: Need, purchase: Purchase) -> Iterator[Offer]:
+    """Return the pools whose nodes could run a task, and those whose nodes would be nowhere."""
+    for one in purchase.offers:
+        is_nowhere = one.hindrance is Verdict.NO_SUCH_PLACE
+        if not one.hosts and (is_nowhere or pieces_in(need, one.room, purchase.ground)):
+            yield one
+
+
+def _rank(offer: Offer, need: Need, tasks: int, purchase: Purchase) -> tuple[object, ...]:
+    unused, pool = waste(need, tasks, offer, purchase.ground), offer.pool
+    return -pool.priority, offer.slot_price, pool.spot, unused, offer.name
+
+
+def _choices(need: Need, offer: Offer, purchase: Purchase) -> list[Need]:
+    """Return a need for each environment that new nodes are in, the one with most room first."""
+    rooms = (offer.room, *(room for room, _ in purchase.blocks))
+    found = in_one_environment(need, rooms)
+    if len(found) == 1:
+        return [need]
+    some = [one for one in found if pieces_in(one, offer.room, purchase.ground)]
+    return sorted(some, key=lambda one: -_there(one, purchase.blocks, purchase.ground)) or [need]
+
+
+def _wake(need: Need, tasks: int, purchase: Purchase) -> int:
+    """Wake the first hosts on which as many tasks fit as on all, and return how many these are."""
+    asleep, blocks = _asleep(need, purchase), purchase.blocks
+    if not asleep:
+        return 0
+
+    def placed(hosts: int, tasks: int) -> tuple[int, Blocks]:
+        return place(need, tasks, merged((*blocks, *asleep[:hosts])), purchase.ground)
+
+    fit, low, high = placed(len(asleep), tasks)[0], 0, len(asleep)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if placed(middle, fit)[0] == fit else (middle + 1, high)
+    _take(purchase, placed(low, fit)[1], asleep)
+    return fit
+
+
+def _asleep(need: Need, purchase: Purchase) -> Blocks:
+    """Return the hosts on standby that may be woken for a need, each of them a block."""
+    every = (
+        (one.room, (host,))
+        for one in purchase.offers
+        for host in one.hosts
+        if host not in purchase.woken and pieces_in(need, one.room, purchase.ground)
+    )
+    return tuple(every)[: max(0, purchase.purse.for_price(0.0)[0])]
+
+
+def _take(purchase: Purchase, blocks: Blocks, asleep: Blocks) -> None:
+    """Wake those of the hosts on standby that tasks lie on; the others are no room yet."""
+    names = {name for _, hosts in asleep for name in hosts}
+    used = {name for room, hosts in blocks if room.is_used for name in hosts} & names
+    still = names - used
+    purchase.blocks = merged(
+        (room, tuple(name for name in hosts if name not in still)) for room, hosts in blocks
+    )
+    purchase.woken += tuple(used)
+    purchase.purse = purchase.purse.after(len(used), 0.0)
+
+
+def _from(offer: Offer, need: Need, tasks: int, purchase: Purchase) -> int:
     """Add nodes of one pool, and return how many tasks they, with what was free, have room for."""
     if offer.hindrance is not None:
         purchase.hindrances.append(offer.hindrance)
@@ -56,7 +126,7 @@ def _from(offer: Offer, need: Need, tasks: int, purchase: Purchase, ground: Grou
     for group, room_for in _groups(offer, need, purchase):
         if done == tasks:
             break
-        done += _in_group(offer, group, room_for, need, tasks - done, purchase, ground)
+        done += _in_group(offer, group, room_for, need, tasks - done, purchase)
     return done
 
 
@@ -80,30 +150,44 @@ def _groups(offer: Offer, need: Need, purchase: Purchase) -> list[tuple[str, int
 
 
 def _in_group(
-    offer: Offer,
-    group: str,
-    room_for: int,
-    need: Need,
-    tasks: int,
-    purchase: Purchase,
-    ground: Ground,
+    offer: Offer, group: str, room_for: int, need: Need, tasks: int, purchase: Purchase
 ) -> int:
-    own = len(purchase.bought.get(offer.name, []))
-    limit, cause = purchase.purse.for_price(offer.price)
-    most = max(0, min(limit, offer.most - own, room_for))
-    blocks = purchase.blocks
-    if need.pieces > 1:
-        blocks = tuple(one for one in blocks if one[0].group == group)
-    fit, nodes = _least(offer, group, need, tasks, blocks, most, ground)
-    if fit < tasks and most == min(limit, offer.most - own):
-        purchase.hindrances.append(cause if limit <= offer.most - own else Verdict.POOL_FULL)
+    most, cause = _most(offer, group, room_for, need, purchase)
+    fit, nodes = _least(offer, group, need, tasks, purchase, most)
+    if fit < tasks and cause is not None:
+        purchase.hindrances.append(cause)
     if not fit:
         return 0
-    added = _with(purchase.blocks, offer, group, own, nodes)
-    purchase.blocks = place(need, fit, _first(added, group, need), ground)[1]
+    asleep = _beside(group, need, purchase)
+    added = _with((*purchase.blocks, *asleep), offer, group, _own(offer, purchase), nodes)
+    blocks = place(need, fit, _first(added, group, need), purchase.ground)[1]
     purchase.purse = purchase.purse.after(nodes, offer.price)
     purchase.bought.setdefault(offer.name, []).extend([group] * nodes)
+    _take(purchase, blocks, asleep)
     return fit
+
+
+def _own(offer: Offer, purchase: Purchase) -> int:
+    """Return how many nodes of a pool are bought already."""
+    return len(purchase.bought.get(offer.name, ()))
+
+
+def _most(
+    offer: Offer, group: str, room_for: int, need: Need, purchase: Purchase
+) -> tuple[int, Verdict | None]:
+    """Return how many nodes a group may get, and what forbids more; None: its own size does."""
+    limit, cause = purchase.purse.for_price(offer.price)
+    limit -= len(_beside(group, need, purchase))
+    left = offer.most - _own(offer, purchase)
+    most = max(0, min(limit, left, room_for))
+    if most < min(limit, left):
+        return most, None
+    return most, cause if limit <= left else Verdict.POOL_FULL
+
+
+def _beside(group: str, need: Need, purchase: Purchase) -> Blocks:
+    """Return the hosts on standby that a parallel task may share with new nodes."""
+    return _asleep(need, purchase) if need.pieces > 1 and not group else ()
 
 
 def _first(blocks: Blocks, group: str, need: Need) -> Blocks:
@@ -115,16 +199,25 @@ def _first(blocks: Blocks, group: str, need: Need) -> Blocks:
 
 
 def _least(
-    offer: Offer, group: str, need: Need, tasks: int, blocks: Blocks, most: int, ground: Ground
+    offer: Offer, group: str, need: Need, tasks: int, purchase: Purchase, most: int
 ) -> tuple[int, int]:
     """Return how many tasks fit with at most so many new nodes, and the fewest that do for them."""
-    most = min(most, tasks * need.pieces)
+    most, blocks = min(most, tasks * need.pieces), purchase.blocks
+    if need.pieces > 1:
+        own = (one for one in blocks if one[0].group == group)
+        blocks = merged((*own, *_beside(group, need, purchase)))
     if need.pieces > 1 and (need.is_apart or need.is_exclusive):
-        return _halved(offer, group, need, tasks, blocks, most, ground)
-    there = sum(len(names) * _each(need, room, ground) for room, names in blocks)
-    each = _each(need, offer.room, ground)
+        return _halved(offer, group, need, tasks, blocks, most, purchase.ground)
+    there, each = _there(need, blocks, purchase.ground), _each(need, offer.room, purchase.ground)
+    if not each:
+        return 0, 0
     fit = min(tasks, (there + each * most) // need.pieces)
     return fit, max(0, -(-(fit * need.pieces - there) // each))
+
+
+def _there(need: Need, blocks: Blocks, ground: Ground) -> int:
+    """Return how many pieces there is room for."""
+    return sum(len(names) * _each(need, room, ground) for room, names in blocks)
 
 
 def _each(need: Need, room: Room, ground: Ground) -> int:

@@ -102,13 +102,14 @@ def claims(
             refused.extend(Refused(job=job, cause=cause) for job in row.jobs)
         elif row.state.is_waiting and row.first not in stuck:
             claim, why = _claim(row, seen, widest, limits)
-            refused.extend(_of_jobs(why, row.jobs))
+            refused.extend(told_of(why, row.jobs))
             if claim.tasks:
                 found.append(claim)
     return tuple(found), tuple(refused)
 
 
-def _of_jobs(told: Refused | None, jobs: Iterable[int]) -> Iterator[Refused]:
+def told_of(told: Refused | None, jobs: Iterable[int]) -> Iterator[Refused]:
+    """Give a refusal of each of some jobs."""
     if told is not None:
         yield from (replace(told, job=job) for job in jobs)
 

@@ -5,49 +5,27 @@ from dataclasses import dataclass, replace
 
 from gridbridge.decisions.elastic.counting import elapsed_s, nodes_of
 from gridbridge.decisions.elastic.demand import budget, ends, stuck
-from gridbridge.decisions.elastic.demand.asleep import resting_offers, woken
-from gridbridge.decisions.elastic.demand.buying import Purchase, buy
-from gridbridge.decisions.elastic.demand.claims import Claim, claims
-from gridbridge.decisions.elastic.demand.hours import bounds_at
+from gridbridge.decisions.elastic.demand.buying import Purchase, buy, too_few
+from gridbridge.decisions.elastic.demand.claims import Claim, claims, told_of
 from gridbridge.decisions.elastic.demand.impossible import lacking
-from gridbridge.decisions.elastic.demand.keeping import preference, shrunk
+from gridbridge.decisions.elastic.demand.keeping import shrunk
 from gridbridge.decisions.elastic.demand.needs import Need
 from gridbridge.decisions.elastic.demand.placing import place
-from gridbridge.decisions.elastic.demand.pools import AS_USUAL, Offer, Purse, offers, purse
-from gridbridge.decisions.elastic.demand.rooms import Blocks, Ground
+from gridbridge.decisions.elastic.demand.pools import Purse, purse
+from gridbridge.decisions.elastic.demand.rooms import Blocks, Room
+from gridbridge.decisions.elastic.demand.scene import Scene, scene_of
 from gridbridge.decisions.elastic.demand.standing import (
     away,
-    coming,
-    ground_of,
     instances_of,
     is_expected,
     patterns_of,
-    standing,
-    usual_room,
     whole_rooms,
     widest,
 )
 from gridbridge.decisions.elastic.readiness import counted, is_unready
+from gridbridge.model.elastic.nodes import Nodes
 from gridbridge.model.elastic.plan import Figures, Plan, Refused, Situation, Verdict, Watched
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """What a round is decided from, worked out once."""
-
-    seen: Situation
-    rules: Balance
-    demand: Demand
-    pools: Mapping[str, Pool]
-    ground: Ground
-    offers: tuple[Offer, ...]
-    there: Blocks  # on hosts that take work now
-    rooms: Blocks  # with those of nodes that are on their way
-    arriving: int  # slots of nodes that are on their way
-    order: tuple[str, ...]  # in which nodes are removed
-    least: int
-    most: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +43,7 @@ def decide(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, 
 
     It holds that nodes + add <= the most, and nodes - removed >= the least.
     """
-    scene = _scene(seen, rules, demand, pools)
+    scene = scene_of(seen, rules, demand, pools)
     wanted, refused, watched = _wanted(scene)
     packed = _packed(scene, wanted)
     plan = Plan(
@@ -88,36 +66,6 @@ def decide(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, 
     if grown.add or grown.wake or grown.verdict is Verdict.BELOW_MINIMUM:
         return grown
     return shrunk(grown, seen, demand, scene.least, packed.blocks, scene.order)
-
-
-def _scene(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, Pool]) -> Scene:
-    ground = ground_of(seen, rules.queue)
-    patterns = patterns_of(one.shape for one in seen.cell.waiting)
-    order = preference(seen, pools, demand)
-    usual = usual_room(seen, ground, patterns)
-    found = offers(seen, pools, ground, patterns, usual, demand)
-    rooms = {one.name: one.room for one in found}
-    if usual is not None:
-        rooms.setdefault(AS_USUAL, usual)
-    there = standing(seen, ground, patterns, tuple(reversed(order)))
-    poolless = (one.name for one in seen.nodes if one.state.is_coming and one.pool not in rooms)
-    own = whole_rooms(seen, (*poolless, *(seen.standby or ())), ground, patterns)
-    arriving = coming(seen, rooms, own, demand.boot_timeout_s)
-    least, most = bounds_at(rules, demand, seen.local_now)
-    return Scene(
-        seen=seen,
-        rules=rules,
-        demand=demand,
-        pools=pools,
-        ground=ground,
-        offers=(*resting_offers(seen, own, ground), *found),
-        there=there,
-        rooms=(*there, *arriving),
-        arriving=sum(len(names) * room.free for room, names in arriving),
-        order=order,
-        least=least,
-        most=most,
-    )
 
 
 def _wanted(
@@ -179,9 +127,18 @@ def _packed(scene: Scene, wanted: Sequence[Claim]) -> Packed:
 
 def _impossible(scene: Scene, packed: Packed) -> Iterator[Refused]:
     """Give the jobs that no new node could run, whether or not nodes may be added now."""
+    there = _there(scene) if any(claim.need.pieces > 1 for claim, _ in packed.left) else ()
     for claim, _ in packed.left:
-        if why := lacking(claim.need, scene.offers, scene.ground):
-            yield from (replace(why, job=job) for job in claim.jobs)
+        why = lacking(claim.need, scene.offers, scene.ground, there)
+        yield from told_of(why, claim.jobs)
+
+
+def _there(scene: Scene) -> tuple[tuple[str, Room], ...]:
+    """Return the hosts as they are when nothing runs there, each with the pool of its node."""
+    seen, own = scene.seen, Nodes(scene.seen.nodes)
+    patterns = patterns_of(one.shape for one in seen.cell.waiting)
+    rooms = whole_rooms(seen, instances_of(seen), scene.ground, patterns)
+    return tuple((node.pool if (node := own.of_host(name)) else "", r) for name, r in rooms.items())
 
 
 def _buffer(scene: Scene) -> list[tuple[Need, int]]:
@@ -272,14 +229,22 @@ def _could_run(need: Need, scene: Scene) -> bool:
 def _bought(
     plan: Plan, scene: Scene, packed: Packed, ripe: list[tuple[Claim, int]], short: int
 ) -> Plan:
-    purchase = Purchase(purse=_purse(scene, plan.figures.nodes), blocks=packed.blocks)
     if not scene.offers:
         return _first(plan, scene, ripe, short)
+    purchase = Purchase(
+        purse=_purse(scene, plan.figures.nodes),
+        blocks=packed.blocks,
+        offers=scene.offers,
+        ground=scene.ground,
+    )
+    refused, found = {one.job for one in plan.refused}, list(plan.refused)
     for claim, tasks in ripe:
-        buy(claim.need, tasks, purchase, scene.offers, scene.ground)
+        if buy(claim.need, tasks, purchase):
+            jobs = [job for job in claim.jobs if job not in refused]
+            found.extend(told_of(too_few(claim.need, purchase), jobs))
     for need, number in packed.buffer:
-        buy(need, number, purchase, scene.offers, scene.ground)
-    return _told(plan, scene, purchase, short)
+        buy(need, number, purchase)
+    return _told(replace(plan, refused=tuple(found)), scene, purchase, short)
 
 
 def _purse(scene: Scene, nodes: int) -> Purse:
@@ -306,15 +271,16 @@ def _told(plan: Plan, scene: Scene, purchase: Purchase, short: int) -> Plan:
     """
     pool = next(iter(purchase.bought), None)
     bought = purchase.bought.get(pool, []) if pool is not None else []
-    if sum(map(len, purchase.bought.values())) < short:
+    wake = tuple(name for name in scene.seen.standby or () if name in purchase.woken)
+    if len(wake) + sum(map(len, purchase.bought.values())) < short:
         return _minimum(plan, scene, short)
+    if wake:
+        return replace(plan, verdict=Verdict.MORE_WANTED, wake=wake)
     if pool is None:
         verdict = purchase.hindrances[0] if purchase.hindrances else Verdict.NO_NODE
         if purchase.hindrances and purchase.purse.closed:
             verdict = purchase.purse.closed
         return replace(plan, verdict=verdict if plan.verdict is Verdict.NO_NEED else plan.verdict)
-    if wake := woken(scene.seen, purchase.bought, scene.offers):
-        return replace(plan, verdict=Verdict.MORE_WANTED, wake=wake)
     price = next(one.price for one in scene.offers if one.name == pool)
     return replace(
         plan,

@@ -8,9 +8,15 @@ from gridbridge.decisions.elastic.demand.rooms import Ground, Room, is_open, lac
 from gridbridge.model.elastic.plan import Refusal, Refused
 
 
-def lacking(need: Need, offers: Sequence[Offer], ground: Ground) -> Refused | None:
-    """Return what every pool's nodes lack, told of the one that lacks the least."""
-    if any(_could(need, one, ground) for one in offers):
+def lacking(
+    need: Need, offers: Sequence[Offer], ground: Ground, there: Sequence[tuple[str, Room]] = ()
+) -> Refused | None:
+    """Return what every pool's nodes lack, told of the one that lacks the least.
+
+    A parallel task may lie on new nodes and on hosts that are there, which are told with their
+    pools and as they are when nothing runs on them.
+    """
+    if any(_could(need, one, ground, there) for one in offers):
         return None
     if any(pieces_in(need, one.room, ground) for one in offers):
         return Refused(cause=Refusal.TOO_SPREAD)
@@ -21,14 +27,23 @@ def lacking(need: Need, offers: Sequence[Offer], ground: Ground) -> Refused | No
 ORDER = (Refusal.NO_QUEUE, Refusal.NO_VALUE, Refusal.TOO_WIDE, Refusal.TOO_MUCH)
 
 
-def _could(need: Need, offer: Offer, ground: Ground) -> bool:
+def _could(need: Need, offer: Offer, ground: Ground, there: Sequence[tuple[str, Room]]) -> bool:
     """Say whether a task fits on nodes of a pool, if it has as many as it may together."""
-    each, pool = pieces_in(need, offer.room, ground), offer.pool
+    each, pool = _pieces_of_one(need, offer.room, ground), offer.pool
     if not each or need.pieces == 1:
         return each > 0
     limits = [one for one in (pool.span, pool.limit) if one]
     limits += [pool.quota // pool.slots] if pool.quota else []
-    return not limits or min(limits) * (1 if need.is_apart else each) >= need.pieces
+    limits += [0] if offer.hosts else []  # on standby: they are there
+    others = () if pool.span else (room for name, room in there if name != offer.name)
+    beside = sum(_pieces_of_one(need, room, ground) for room in others)
+    return not limits or min(limits) * each + beside >= need.pieces
+
+
+def _pieces_of_one(need: Need, room: Room, ground: Ground) -> int:
+    """Return how many pieces of one task a host has room for."""
+    pieces = pieces_in(need, room, ground)
+    return min(pieces, 1) if need.is_apart else pieces
 
 
 def _lack(need: Need, room: Room, ground: Ground) -> Refused | None:

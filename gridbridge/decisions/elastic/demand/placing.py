@@ -1,12 +1,15 @@
 """Puts tasks where they fit: first fit, by arithmetic over blocks of hosts, never task by task."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from gridbridge.decisions.elastic.demand.needs import Need
 from gridbridge.decisions.elastic.demand.rooms import (
     Block,
     Blocks,
     Ground,
+    Room,
     merged,
     pieces_in,
     taken,
@@ -18,12 +21,28 @@ def place(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> tuple[int, 
     if need.pieces == 1:
         return _within(need, tasks, blocks, ground)
     done = 0
-    for group in dict.fromkeys(room.group for room, _ in blocks):
-        own = tuple(one for one in blocks if one[0].group == group)
-        others = tuple(one for one in blocks if one[0].group != group)
-        fit, own = _within(need, tasks - done, own, ground)
-        done, blocks = done + fit, (*own, *others) if fit else blocks
+    for each in in_one_environment(need, (room for room, _ in blocks)):
+        for group in dict.fromkeys(room.group for room, _ in blocks):
+            own = tuple(one for one in blocks if one[0].group == group)
+            others = tuple(one for one in blocks if one[0].group != group)
+            fit, own = _within(each, tasks - done, own, ground)
+            done, blocks = done + fit, (*own, *others) if fit else blocks
     return done, blocks
+
+
+def in_one_environment(need: Need, rooms: Iterable[Room]) -> tuple[Need, ...]:
+    """Return a need for each environment of several: all hosts of a task are in one.
+
+    Where the same ones are on all hosts it is the need itself.
+    """
+    if need.pieces == 1 or len(need.environments) < 2:
+        return (need,)
+    parts = (part for room in rooms for part in room.parts)
+    sets = {need.environments.intersection(one.environments) for one in parts} - {frozenset()}
+    if len(sets) < 2:
+        return (need,)
+    names = sorted(frozenset().union(*sets))
+    return tuple(replace(need, environments=frozenset((name,))) for name in names)
 
 
 def _within(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> tuple[int, Blocks]:
@@ -75,13 +94,52 @@ def _filled(
 def _alone(
     need: Need, tasks: int, blocks: Blocks, room_for: Sequence[int], ground: Ground
 ) -> tuple[int, Blocks]:
-    """Place tasks that share their hosts with none; those of one task are alike."""
-    found, done = list[Block](), 0
-    for (room, names), most in zip(blocks, room_for, strict=True):
-        each = need.pieces if need.is_apart else -(-need.pieces // most) if most else 0
-        fit = min(tasks - done, len(names) // each) if most else 0
-        done += fit
-        if fit:
-            found.append((taken(need, room, most, ground), names[: fit * each]))
-        found.append((room, names[fit * each :] if fit else names))
+    """Place tasks that share their hosts with none; the hosts of a task needn't be alike."""
+    most = 1 if need.is_apart else need.pieces
+    sizes, there = [min(pieces, most) for pieces in room_for], Counter[int]()
+    for size, (_, names) in zip(sizes, blocks, strict=True):
+        there[size] += len(names)
+    done, used = hosts_for(need.pieces, tasks, there)
+    found = list[Block]()
+    for size, (room, names) in zip(sizes, blocks, strict=True):
+        hosts = min(used[size], len(names))
+        used[size] -= hosts
+        found.append((taken(need, room, size, ground), names[:hosts]))
+        found.append((room, names[hosts:]))
     return done, merged(found)
+
+
+def hosts_for(pieces: int, tasks: int, there: Mapping[int, int]) -> tuple[int, Counter[int]]:
+    """Return how many tasks get hosts of their own, and how many hosts of each size they take.
+
+    The size of a host is how many pieces of one task it has room for. Tasks that get the same hosts
+    are one step.
+    """
+    left, used, done = Counter(there), Counter[int](), 0
+    while done < tasks and (hosts := _of_one_task(pieces, left)):
+        times = min(tasks - done, *(left[size] // number for size, number in hosts.items()))
+        for size, number in hosts.items():
+            left[size] -= times * number
+            used[size] += times * number
+        done += times
+    return done, used
+
+
+def _of_one_task(pieces: int, left: Mapping[int, int]) -> Mapping[int, int]:
+    """Return the hosts of a task, by their sizes: a largest one, and those that fill it best up.
+
+    They have the least room too much, and of several such choices it is one with the fewest hosts.
+    Empty: there are not enough.
+    """
+    sizes = sorted((size for size, number in left.items() if size and number), reverse=True)
+    ways: dict[int, tuple[int, Mapping[int, int]]] = {0: (0, {})}  # by their room
+    for size in sizes:
+        for room, (hosts, others) in tuple(ways.items()):
+            for number in range(1, min(left[size], -(-(pieces - room) // size)) + 1):
+                total, more = room + number * size, hosts + number
+                if total not in ways or more < ways[total][0]:
+                    ways[total] = more, {**others, size: number}
+        if size == sizes[0]:
+            del ways[0]
+    enough = [room for room in ways if room >= pieces]
+    return ways[min(enough)][1] if enough else {}

@@ -170,7 +170,7 @@ def _room(
     groups = (
         ground.layout.groups_of(host.name) if _asks_groups(ground.layout, patterns) else frozenset()
     )
-    is_taken = any(one.is_taken for one in instances)
+    is_taken = not is_whole and any(one.is_taken for one in instances)
     free = {one.queue: one.total if is_whole else one.free for one in instances}
     return Room(
         parts=tuple(
@@ -185,7 +185,7 @@ def _room(
         amounts=amounts_of(host.left),
         values=host.values,
         tags=tags_of(host.name, groups, patterns),
-        is_empty=not is_busy(instances),
+        is_empty=is_whole or not is_busy(instances),
         is_told=bool(host.left or host.values),
     )
 

@@ -1,0 +1,226 @@
+"""Policy demand: a parallel task lies on hosts that needn't be alike, and gets no node too many."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import combinations, combinations_with_replacement, count
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from gridbridge.decisions.elastic.demand.placing import hosts_for
+from gridbridge.decisions.elastic.sentences import reason
+from gridbridge.model.elastic.cell import Host
+from gridbridge.model.elastic.layout import Environment, Queue, Spread, Varying
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.plan import Plan, Refusal, Situation, Verdict
+from gridbridge.model.elastic.sections import Pool
+from gridbridge.model.users import Asks
+from tests.decisions.elastic.cells import MASTER, instance, node, waiting
+from tests.decisions.elastic.demand import LAYOUT, RULES, cell, full, plan
+
+NEW = {"plain": Pool(slots=4, resources=Asks(mfree="8G"))}
+
+
+def unlike(*sizes: int, memory: Sequence[str] = (), **more: Any) -> Situation:
+    """Return a full master, and idle hosts with so many slots, and with memory of their own."""
+    names = [f"n{place}" for place, _ in enumerate(sizes)]
+    seen = cell(
+        *full(MASTER),
+        *(instance(name, slots=slots) for name, slots in zip(names, sizes, strict=True)),
+        **more,
+    )
+    left = dict(zip(names, memory or ["8G"] * len(sizes), strict=True))
+    values = (("arch", "lx-amd64"),)
+    hosts = (Host(name=name, left=(("mfree", text),), values=values) for name, text in left.items())
+    return replace(seen, cell=replace(seen.cell, hosts=(seen.cell.hosts[0], *hosts)))
+
+
+@pytest.mark.parametrize(
+    ("pe", "slots", "sizes", "memory", "added"),
+    [
+        ("pairs", 4, (4,), ["7.5G"], 1),
+        ("pairs", 4, (4, 4), ["8G", "7.5G"], 0),
+        ("pairs", 8, (4, 4), ["8G", "8G"], 2),
+        ("pairs", 4, (2, 4), ["8G", "8G"], 0),
+        ("fill", 6, (4, 2), ["8G", "7.5G"], 0),
+        ("fill", 8, (4, 2), ["8G", "7.5G"], 1),
+        ("round", 10, (3, 2), ["8G", "7.5G"], 2),
+    ],
+)
+def test_a_task_that_shares_no_host_lies_on_unlike_ones(
+    pe: str, slots: int, sizes: Sequence[int], memory: Sequence[str], added: int
+) -> None:
+    """A host with less memory, one with other slots, and a new node beside what is idle."""
+    wait = [waiting(5, slots=slots, pe=pe, exclusive="true")]
+
+    assert plan(unlike(*sizes, memory=memory, wait=wait), NEW).add == added
+
+
+def test_it_gets_the_nodes_that_the_maximum_allows_beside_what_is_idle() -> None:
+    seen = unlike(4, 4, wait=[waiting(5, slots=8, pe="pairs", exclusive="true")])
+    few = plan(seen, NEW, 4)
+
+    assert plan(seen, NEW, 5).add == 2
+    assert (few.add, few.verdict) == (0, Verdict.FULL)
+    assert [(one.job, reason(one, RULES)) for one in few.refused] == [
+        (7, "it needs 2 new nodes at once, and 1 may be added now")
+    ]
+
+
+def test_nodes_that_stand_close_together_share_a_task_with_a_new_one() -> None:
+    pools = {"hpc": Pool(slots=4, hostgroups="@hpc", span=5, spans=3)}
+    own = replace(node("n1", pool="hpc"), group="g1")
+    wait = [waiting(5, slots=4, pe="pairs", queues=("hpc.q",), exclusive="true")]
+    seen = cell(*full(MASTER), instance("n1", queue="hpc.q"), nodes=[own], wait=wait)
+    found = plan(seen, pools)
+
+    assert (found.add, found.groups) == (1, ("g1",))
+
+
+def test_all_hosts_of_a_task_are_in_one_of_the_environments_that_it_may_have() -> None:
+    """A wildcard stands for several environments; Grid Engine takes one for a task (sge_pe(5))."""
+    names = ("mpi1", "mpi2")
+    environments = {n: Environment(name=n, spread=Spread.ANY_HOSTS, slots=99) for n in names}
+    varying = Varying(usual="mpi2", others=(("n0", "mpi1"),))
+    queue = Queue(name="all.q", hosts=("@allhosts",), environments=varying)
+    layout = replace(LAYOUT, environments=environments, queues={"all.q": queue})
+
+    def added(slots: int, *sizes: int) -> int:
+        wait = [waiting(5, slots=slots, pe="mpi*")]
+        return plan(unlike(*sizes, wait=wait, layout=layout), NEW).add
+
+    assert added(8, 4, 4) == 1
+    assert added(8, 4, 4, 4) == 0
+    assert added(4, 4) == 0
+
+
+def rested(slots: int, *asleep: int, pools: Any = None, idle: int = 0, most: int = 99) -> Plan:
+    """Return what is done for an exclusive task where unlike hosts rest."""
+    names = [f"s{place}" for place, _ in enumerate(asleep)]
+    silent = [instance(n, slots=k, state="au") for n, k in zip(names, asleep, strict=True)]
+    seen = cell(
+        *full(MASTER),
+        *(instance(f"n{place}") for place in range(idle)),
+        *silent,
+        wait=[waiting(5, slots=slots, pe="fill", exclusive="true")],
+        nodes=[node(name, state=NodeState.STANDBY.value, pool="rack") for name in names],
+        standby=tuple(names),
+    )
+    return plan(seen, pools, most)
+
+
+def test_unlike_hosts_on_standby_are_woken_together() -> None:
+    assert rested(6, 4, 2).wake == ("s0", "s1")
+    assert rested(10, 4, 2, idle=1).wake == ("s0", "s1")
+    assert rested(6, 4, 2, idle=1).wake == ("s0",)
+
+
+def test_hosts_on_standby_are_woken_before_nodes_are_added_beside_them() -> None:
+    """The next round, for which those are on their way, adds the rest."""
+    few = rested(10, 4, 2, pools={"p": Pool(slots=4, limit=1)}, most=3)
+    none = rested(14, 4, 2, pools={"p": Pool(slots=4, limit=1)})
+
+    assert (rested(10, 4, 2).wake, rested(10, 4, 2).add) == (("s0", "s1"), 0)
+    assert (few.wake, few.add) == ((), 0)
+    assert [one.cause for one in few.refused] == [Refusal.TOO_FEW]
+    assert (none.wake, none.add) == ((), 0)
+
+
+def test_a_job_for_which_its_pool_and_what_is_there_suffice_is_not_told_to_be_too_large() -> None:
+    pools = {"p": Pool(slots=4, limit=1)}
+    wait = [waiting(5, slots=12, pe="pairs", exclusive="true")]
+    busy = cell(*(instance(f"n{place}", (4,)) for place in range(5)), wait=wait)
+
+    assert [one.cause for one in plan(busy, pools).refused] == [Refusal.TOO_FEW]
+
+
+def _splits(sizes: Sequence[int], pieces: int, tasks: int) -> bool:
+    """Say whether so many tasks get hosts of their own with so many pieces each: by trying all."""
+    if not tasks:
+        return True
+    places = range(len(sizes))
+    groups = (group for number in places for group in combinations(places, number + 1))
+    return any(
+        sum(sizes[place] for place in group) >= pieces
+        and _splits([sizes[place] for place in places if place not in group], pieces, tasks - 1)
+        for group in groups
+    )
+
+
+@pytest.mark.parametrize("pieces", range(2, 7))
+def test_as_many_tasks_get_hosts_of_their_own_as_can(pieces: int) -> None:
+    """All collections of up to six hosts; and the hosts of the tasks suffice for them."""
+    for number in range(1, 7):
+        for sizes in combinations_with_replacement(range(1, pieces + 1), number):
+            there = Counter(sizes)
+            done, used = hosts_for(pieces, 9, there)
+
+            assert used <= there
+            assert sum(size * hosts for size, hosts in used.items()) >= done * pieces
+            assert not _splits(sizes, pieces, done + 1)
+
+
+def _pieces(pe: str, slots: int, memory: float, asked: float) -> int:
+    """Return how many pieces a host has room for: of two slots in pairs, else of one."""
+    each = 2 if pe == "pairs" else 1
+    by_memory = int(memory / (asked * each)) if asked else slots
+    return min(slots // each, by_memory)
+
+
+def _fits(hosts: Iterable[int], pe: str, slots: int, tasks: int, *, is_exclusive: bool) -> bool:
+    sizes = [size for size in hosts if size]
+    pieces = slots // 2 if pe == "pairs" else slots
+    if is_exclusive:
+        return _splits([1 if pe == "pairs" else size for size in sizes], pieces, tasks)
+    most = tasks if pe == "pairs" else pieces * tasks
+    return sum(min(size, most) for size in sizes) >= tasks * pieces
+
+
+HOSTS = some.lists(some.tuples(some.integers(1, 5), some.sampled_from((2, 6, 8))), max_size=4)
+
+
+@given(
+    HOSTS,
+    some.sampled_from(("fill", "round", "pairs")),
+    some.integers(1, 3),
+    some.integers(1, 2),
+    some.booleans(),
+    some.sampled_from((0, 1, 2)),
+)
+def test_no_node_is_added_that_is_not_needed(
+    hosts: list[tuple[int, int]],
+    pe: str,
+    pairs: int,
+    tasks: int,
+    is_exclusive: bool,
+    memory: int,
+) -> None:
+    """As few as do for a task, by trying all ways to lay it.
+
+    Of several tasks those that fit start at once, and so take what others would share with new
+    nodes: then it is no more than the others need on new nodes alone.
+    """
+    slots = 2 * pairs
+    asks: dict[str, Any] = {"exclusive": "true"} if is_exclusive else {}
+    asks |= {"mfree": f"{memory}G"} if memory else {}
+    seen = unlike(
+        *(size for size, _ in hosts),
+        memory=[f"{left}G" for _, left in hosts],
+        wait=[waiting(5, slots=slots, tasks=tasks, pe=pe, **asks)],
+    )
+    there = [_pieces(pe, size, left, memory) for size, left in hosts]
+
+    def needed(there: list[int], tasks: int) -> int:
+        new = _pieces(pe, 4, 8, memory)
+        found = ([*there, *[new] * number] for number in count())
+        ways = (_fits(one, pe, slots, tasks, is_exclusive=is_exclusive) for one in found)
+        return next(number for number, does in enumerate(ways) if does)
+
+    now = max(n for n in range(tasks + 1) if _fits(there, pe, slots, n, is_exclusive=is_exclusive))
+    added = plan(seen, NEW).add
+
+    assert needed(there, tasks) <= added <= needed([], tasks - now)
+    assert tasks > 1 or added == needed(there, 1)
