@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
+from gridbridge.model.attributes import Settings
 from gridbridge.model.campaigns.making_way.cell import Asked, CrowdedCell
 from gridbridge.model.elastic.saved import Documents
 from gridbridge.model.ids import TransferId
@@ -23,7 +24,7 @@ from gridbridge.model.job import (
 from gridbridge.model.request import JobSpec, Pairs, Request, Variant
 from gridbridge.model.site.besteffort import BestEffortCell
 from gridbridge.model.site.host import CellFacts
-from gridbridge.model.site.setup import CellSetup, Settings
+from gridbridge.model.site.setup import CellSetup
 from gridbridge.model.snapshot import JobStanding, QueueStatus
 
 Where = TypeVar("Where", contravariant=True)

@@ -6,8 +6,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, JSON, clock
-from gridbridge.model.decision import Decision
-from gridbridge.model.report import printable
+from gridbridge.model.report import Decision, printable
 from gridbridge.services.tools import replay as service
 
 DIFFERS = 1

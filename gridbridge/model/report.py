@@ -1,5 +1,6 @@
 """What commands show people about the service and about one job: facts, each with the reason."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -97,3 +98,14 @@ class Explanation:
     job: str
     attempts: tuple[Attempt, ...]
     left_out: int = 0  # earlier ones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What a program decided, a row of the state file; its inputs are enough to decide again."""
+
+    number: int
+    at: datetime
+    program: str
+    sentence: str
+    inputs: Mapping[str, object]  # as JSON has them

@@ -15,18 +15,20 @@ from gridbridge.batch.gridengine.parse import count_tasks, parse_caps
 from gridbridge.batch.gridengine.status import names, queue_settings, show
 from gridbridge.batch.gridengine.submit import deferred, detail
 from gridbridge.errors import ParseError
+from gridbridge.model.attributes import words
 from gridbridge.model.elastic.layout import (
+    LIMITS,
+    MEMORY,
     Counted,
     Environment,
     Layout,
-    Queue,
     Relation,
     Resource,
     Spread,
-    Varying,
+    queue_of,
 )
 from gridbridge.model.route import Cell
-from gridbridge.model.site.setup import Complex, is_besteffort, is_transfer, pairs, words
+from gridbridge.model.site.setup import Complex
 
 Texts: TypeAlias = Mapping[str, str]
 Tables: TypeAlias = Mapping[str, Texts]
@@ -40,11 +42,7 @@ SPREADS = {
     "$round_robin": Spread.ANY_HOSTS,
 }
 COUNTED = {"YES": Counted.BY_SLOT, "JOB": Counted.BY_JOB}
-PARTS = re.compile(r"\[([^=\]]+)=([^\]]*)\]")  # of a value: [HOST=VALUE] (queue_conf(5))
-LIMITS = ("s_rt", "h_rt", "s_cpu", "h_cpu", "s_fsize", "h_fsize", "s_data", "h_data")
-MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", "h_vmem")
 ATTRIBUTES = ("hostlist", "pe_list", "qtype", "complex_values", *LIMITS, *MEMORY)
-BATCH = "BATCH"
 MOST_ARRAYS, AT_ONCE = 1000, 100  # whose number of tasks at once is asked for; in a call
 ROW_ENDS, HAS_TASKS = b"</job_list>", b"<tasks>"
 WAITS = re.compile(rb"<state>R?qw</state>")
@@ -136,7 +134,7 @@ def _layout(table: Mapping[str, object]) -> Layout:
             for name, some in found.items()
         },
         parts={name: frozenset(filter(_is_group, some)) for name, some in found.items()},
-        queues={name: _queue(name, one) for name, one in _tables(table, QUEUES).items()},
+        queues={name: queue_of(name, one) for name, one in _tables(table, QUEUES).items()},
         deferred=frozenset(_numbers(table.get(DEFERRED, []), DEFERRED)),
         caps=_caps(table.get(CAPS, {})),
         promised=_promised(table.get(PROMISED, {})),
@@ -179,28 +177,6 @@ def _environment(name: str, told: Texts) -> Environment:
     if rule.isascii() and rule.isdecimal():
         return Environment(name=name, spread=Spread.FIXED, per_host=max(1, int(rule)), slots=slots)
     return Environment(name=name, spread=SPREADS.get(rule, Spread.UNKNOWN), slots=slots)
-
-
-def _queue(name: str, told: Texts) -> Queue:
-    values = pairs(varying(told.get("complex_values", "")).usual)
-    limits = {key: varying(told[key]).usual for key in (*LIMITS, *MEMORY) if key in told}
-    types = words(told.get("qtype", BATCH))
-    return Queue(
-        name=name,
-        hosts=words(told.get("hostlist", "")),
-        environments=varying(told.get("pe_list", "")),
-        values=tuple((limits | values).items()),
-        is_batch=BATCH in types,
-        is_best_effort=is_besteffort(told),
-        is_away=is_transfer(told),
-    )
-
-
-def varying(text: str) -> Varying:
-    """Read a value that differs by host, as `1,[@large=8],[n1=2]`."""
-    usual = text.partition("[")[0].rstrip(", ")
-    others = tuple((where.strip(), value.strip()) for where, value in PARTS.findall(text))
-    return Varying(usual=usual, others=others)
 
 
 def _row_told(row: Complex) -> dict[str, str]:

@@ -10,10 +10,11 @@ from gridbridge.batch.gridengine.consumables import taken
 from gridbridge.batch.gridengine.status import names, queue_settings, show, snapshot
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed, StateError
+from gridbridge.model.attributes import Settings, is_besteffort, words
 from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.route import Cell
 from gridbridge.model.site.besteffort import BestEffortCell
-from gridbridge.model.site.setup import CellSetup, Settings, is_besteffort, words
+from gridbridge.model.site.setup import CellSetup
 from gridbridge.model.snapshot import QueueStatus
 from gridbridge.shell import host
 

@@ -13,8 +13,9 @@ from types import MappingProxyType
 
 from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.errors import ParseError
+from gridbridge.model.attributes import Settings
 from gridbridge.model.route import Cell
-from gridbridge.model.site.setup import Complex, Edit, Settings, Verb
+from gridbridge.model.site.setup import Complex, Edit, Verb
 
 FOLD = re.compile(r"([, ]) *\\\n\s*")  # SGE_SINGLE_LINE keeps newer clients from it
 COLUMNS = 8  # complex(5)

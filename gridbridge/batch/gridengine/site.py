@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from gridbridge.batch.gridengine import commands, objects, qconf
 from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.errors import GridbridgeError, NotAdmitted
+from gridbridge.model.attributes import Settings, is_transfer
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Cell
 from gridbridge.model.site.besteffort import BestEffortCell
 from gridbridge.model.site.host import CellFacts
-from gridbridge.model.site.setup import CellSetup, Settings, is_transfer
+from gridbridge.model.site.setup import CellSetup
 from gridbridge.model.snapshot import QueueStatus
 
 HAS_OPERATORS = True

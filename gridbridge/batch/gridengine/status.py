@@ -11,9 +11,9 @@ from gridbridge.batch.gridengine.records import records, records_of
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import Disputed
 from gridbridge.model.accounting import AccountingRecord
+from gridbridge.model.attributes import Settings
 from gridbridge.model.job import ArrayLimits, AskedArray, FutureEnd, JobDetail, JobEnd
 from gridbridge.model.route import Cell
-from gridbridge.model.site.setup import Settings
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.vocabulary import Vocabulary
 from gridbridge.shell.runner import Completed

@@ -19,11 +19,11 @@ from gridbridge.batch.gridengine.submit import alter as alter
 from gridbridge.batch.gridengine.submit import call, detail
 from gridbridge.batch.gridengine.verified import as_detail
 from gridbridge.errors import ParseError
+from gridbridge.model.attributes import words
 from gridbridge.model.job import QueueLimits, SubmittedJob
 from gridbridge.model.report import printable
 from gridbridge.model.request import Pairs
 from gridbridge.model.route import Cell
-from gridbridge.model.site.setup import words
 from gridbridge.model.snapshot import JobStanding
 
 

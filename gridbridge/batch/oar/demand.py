@@ -33,7 +33,7 @@ from gridbridge.batch.shown import queue_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.names import is_of_campaign
 from gridbridge.model.elastic.cell import Begun, CellSeen, Host, Instance, Shape, Waiting
-from gridbridge.model.elastic.layout import Environment, Layout, Queue, Spread, Varying
+from gridbridge.model.elastic.layout import Environment, Layout, Queue, Spread
 from gridbridge.model.elastic.saved import Documents
 from gridbridge.model.route import OarServer
 from gridbridge.model.states import Fact, JobState, QueueFact, QueueState
@@ -243,7 +243,7 @@ def _levels(text: str) -> dict[str, int]:
 def _layout(queue: str, environments: Iterable[str]) -> Layout:
     """Return that slots may lie as jobs ask."""
     found = {name: _environment(name) for name in sorted(environments)}
-    usual = Queue(name=queue, environments=Varying(usual=" ".join(found)))
+    usual = Queue(name=queue, environments=tuple(found))
     others = Queue(name=BEST_EFFORT, is_best_effort=True)
     return Layout(environments=found, queues={queue: usual, BEST_EFFORT: others})
 

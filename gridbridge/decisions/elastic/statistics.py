@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from gridbridge.decisions.elastic import counting
+from gridbridge.decisions.elastic.demand.standing import is_left_out
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.seeing import Ended, Ends, Statistics, minute_of
 
@@ -25,7 +26,9 @@ def statistics(
         at=seen.now,
         hosts=len(seen.cell.hosts),
         running=sum(
-            len(one.running) for one in seen.cell.instances if not _is_aside(seen, one.queue)
+            len(one.running)
+            for one in seen.cell.instances
+            if not is_left_out(one.queue, seen, one.host)
         ),
         queued=sum(one.tasks for one in counting.able(seen.cell.waiting)),
         slots=counting.figures(seen, queue).slots,
@@ -44,10 +47,3 @@ def within(ends: Ends, seen: Situation, lookback: timedelta = LOOKBACK) -> tuple
 def _mean(total_s: float, tasks: int) -> int:
     """Return a mean in whole seconds: the number of days in it is never left out."""
     return round(total_s / tasks) if tasks else 0
-
-
-def _is_aside(seen: Situation, queue: str) -> bool:
-    """Say whether a queue's tasks make way for all others, or run elsewhere."""
-    known = seen.layout.queues.get(queue)
-    is_told = known is not None and (known.is_best_effort or known.is_away)
-    return is_told or queue in seen.best_effort

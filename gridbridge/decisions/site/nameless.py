@@ -5,9 +5,10 @@ Their starter knows no way for their jobs, and nobody publishes load values for 
 
 from collections.abc import Iterator, Mapping
 
+from gridbridge.model.attributes import Settings, is_transfer
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup import Finding, Settings, State, has_starter, is_transfer
+from gridbridge.model.site.setup import Finding, State, has_starter
 
 OFFERS = "offers remote=TRUE"
 

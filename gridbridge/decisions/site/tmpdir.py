@@ -6,7 +6,8 @@ owner, with gridbridge or without (docs/security.md). Most sites have /tmp, so i
 
 from collections.abc import Collection, Iterator, Mapping
 
-from gridbridge.model.site.setup import Edit, Finding, Settings, State, Verb
+from gridbridge.model.attributes import Settings
+from gridbridge.model.site.setup import Edit, Finding, State, Verb
 
 TMPDIR = "tmpdir"
 SAFE = "/var/tmp/sge"  # noqa: S108 - root makes it, mode 0755

@@ -3,10 +3,11 @@
 It says what a task may run on: complex(5), queue_conf(5), hostgroup(5) and sge_pe(5).
 """
 
-from collections.abc import Container, Mapping, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
+from gridbridge.model.attributes import Varying, is_besteffort, is_transfer, pairs, varying, words
 from gridbridge.model.elastic.nodes import short_name
 
 
@@ -62,30 +63,53 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Varying:
-    """A value that may be another one on some hosts."""
-
-    usual: str = ""
-    others: tuple[tuple[str, str], ...] = ()  # a host or a host group, and the value there
-
-    def on(self, host: str, groups: Container[str]) -> str:
-        """Return it for a host: its own comes before those of its groups (queue_conf(5))."""
-        own = (value for where, value in self.others if where == host)
-        shared = (value for where, value in self.others if where in groups)
-        return next(own, next(shared, self.usual))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """A cluster queue."""
+    """A cluster queue, as it usually is; on some hosts it may be otherwise."""
 
     name: str
     hosts: tuple[str, ...] = ()  # hosts and host groups
-    environments: Varying = Varying()
+    environments: tuple[str, ...] = ()
     values: tuple[tuple[str, str], ...] = ()  # of resources, and its limits such as h_rt
     is_batch: bool = True
     is_best_effort: bool = False  # its tasks make way for all others
     is_away: bool = False  # it sends its tasks to another cluster
+    varying: tuple[tuple[str, Varying], ...] = ()  # all that it has, where some of it differs
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether its tasks are no occupation of the cluster's."""
+        return self.is_best_effort or self.is_away
+
+    def on(self, host: str, groups: Container[str]) -> "Queue":
+        """Return the queue as it is on a host."""
+        if not self.varying:
+            return self
+        return queue_of(self.name, {name: one.on(host, groups) for name, one in self.varying})
+
+
+BATCH = "BATCH"
+LIMITS = ("s_rt", "h_rt", "s_cpu", "h_cpu", "s_fsize", "h_fsize", "s_data", "h_data")
+MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", "h_vmem")
+
+
+def queue_of(name: str, told: Mapping[str, str]) -> Queue:
+    """Return a queue of what qconf(1) prints of it, attribute by attribute."""
+    every = {key: varying(text) for key, text in told.items() if key != HOSTS}
+    usual = {key: one.usual for key, one in every.items()}
+    limits = {key: usual[key] for key in (*LIMITS, *MEMORY) if key in usual}
+    return Queue(
+        name=name,
+        hosts=words(told.get(HOSTS, "")),
+        environments=words(usual.get("pe_list", "")),
+        values=tuple((limits | pairs(usual.get("complex_values", ""))).items()),
+        is_batch=BATCH in words(usual.get("qtype", BATCH)),
+        is_best_effort=is_besteffort(usual),
+        is_away=is_transfer(usual),
+        varying=tuple(every.items()) if any(one.others for one in every.values()) else (),
+    )
+
+
+HOSTS = "hostlist"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +132,18 @@ class Layout:
     def around(self, groups: Set[str]) -> frozenset[str]:
         """Return the host groups that a host is in which is put into some."""
         return frozenset(groups | {name for name, inner in self.parts.items() if inner & groups})
+
+    def counted(self, values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        """Give those of some values that tasks use up, by the names of resources."""
+        for name, text in values:
+            known = self.resources.get(name)
+            if known and known.counted != Counted.NO and known.relation != Relation.EXCLUSIVE:
+                yield known.name, text
+
+    def queue_on(self, queue: str, host: str) -> Queue | None:
+        """Return a queue as it is on a host; None for one that is not known."""
+        known = self.queues.get(queue)
+        return known.on(host, self.groups_of(host)) if known and known.varying else known
 
     @property
     def placed(self) -> frozenset[str]:

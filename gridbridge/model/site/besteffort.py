@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gridbridge.model.site.setup import Complex, Settings
+from gridbridge.model.attributes import Settings
+from gridbridge.model.site.setup import Complex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

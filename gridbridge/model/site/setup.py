@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
 
-from gridbridge.model.places import BEST_EFFORT, METHODS
-
-Settings = Mapping[str, str]  # one object of qconf(1): attribute to value, both as printed
+from gridbridge.model.attributes import Settings
+from gridbridge.model.places import METHODS
 
 
 class State(StrEnum):
@@ -191,34 +190,6 @@ class SetupSituation:
     gids: frozenset[int] = frozenset()  # of groups that exist on the transfer host
     execd: Daemon | None = None
     other_slots: int = 0  # of all other queues on the transfer host
-
-
-def pairs(value: str) -> dict[str, str]:
-    """Read `a=1,b=2` (or NONE) as qconf writes lists; the first word of overrides counts."""
-    plain = value.partition(",[")[0]
-    parts = (part.partition("=") for part in plain.replace(" ", "").split(","))
-    return {name: text for name, _, text in parts if name and name.upper() != "NONE"}
-
-
-def words(value: str) -> tuple[str, ...]:
-    """Read `a b` or `a,b` (or NONE)."""
-    parts = value.partition(",[")[0].replace(",", " ").split()
-    return tuple(part for part in parts if part.upper() != "NONE")
-
-
-def is_true(value: str) -> bool:
-    """Read a BOOL as Grid Engine does."""
-    return value.lower() in {"true", "1"}
-
-
-def is_transfer(queue: Settings) -> bool:
-    """Whether a queue sends its jobs away: it offers remote=TRUE."""
-    return is_true(pairs(queue.get("complex_values", "")).get("remote", ""))
-
-
-def is_besteffort(queue: Settings) -> bool:
-    """Whether the jobs of a queue make way for all others: it offers gb_besteffort=TRUE."""
-    return is_true(pairs(queue.get("complex_values", "")).get(BEST_EFFORT, ""))
 
 
 def has_starter(queue: Settings) -> bool:

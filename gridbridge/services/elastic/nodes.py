@@ -10,11 +10,11 @@ from datetime import datetime
 
 from gridbridge.decisions.elastic import rounds
 from gridbridge.errors import StateError
-from gridbridge.model.decision import Decision
 from gridbridge.model.elastic.explained import Overview
 from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.elastic.owned import Owned, WishFor
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE
+from gridbridge.model.report import Decision
 from gridbridge.services.elastic.journalled import PROGRAM
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.shell.account import become

@@ -22,11 +22,12 @@ from gridbridge.decisions.site import (
 from gridbridge.decisions.site.setup.host import value_findings
 from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.errors import ConfigError, GridbridgeError, NotAdmitted, Untrusted
+from gridbridge.model.attributes import Settings, words
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.site.host import CellFacts, PollerFacts
-from gridbridge.model.site.setup import Finding, Settings, SetupSituation, State, words
+from gridbridge.model.site.setup import Finding, SetupSituation, State
 from gridbridge.services.configuration import digest
 from gridbridge.services.site import balancer, besteffort, brokerage, rounds, runner, versions
 from gridbridge.services.site.inspection import (

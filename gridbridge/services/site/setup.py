@@ -12,6 +12,7 @@ from gridbridge.decisions.site.paths import UNSEEN
 from gridbridge.decisions.site.setup.queue import is_foreign
 from gridbridge.decisions.site.setup.removal import removal
 from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.attributes import is_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup import (
     CellSetup,
@@ -22,7 +23,6 @@ from gridbridge.model.site.setup import (
     Undo,
     Verb,
     Wanted,
-    is_transfer,
 )
 from gridbridge.services.site import awaited
 from gridbridge.services.site.inspection import host_facts

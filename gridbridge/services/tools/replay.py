@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 from gridbridge.config import policy_file
 from gridbridge.errors import GridbridgeError, StateError
-from gridbridge.model.decision import Decision
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE, CONFIG
+from gridbridge.model.report import Decision
 from gridbridge.services.capabilities import JOURNALLED
 from gridbridge.services.journal import NotKept
 from gridbridge.shell.account import become

@@ -17,7 +17,7 @@ from sqlalchemy import (
     select,
 )
 
-from gridbridge.model.decision import Decision
+from gridbridge.model.report import Decision
 from gridbridge.state.database.columns import COUNTED, METADATA, Json, Moment, Words, written
 from gridbridge.state.database.core import Database
 

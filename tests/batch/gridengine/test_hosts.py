@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.layout import varying
 from gridbridge.batch.gridengine.membership.hosts import (
     Instance,
     has_reported,
@@ -14,6 +13,7 @@ from gridbridge.batch.gridengine.membership.hosts import (
     read_instances,
 )
 from gridbridge.errors import CommandFailed, ParseError
+from gridbridge.model.attributes import varying
 from gridbridge.model.route import Cell
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.demand import printed, read_cell, read_hosts
-from gridbridge.batch.gridengine.layout import arrays, asked, read, varying
+from gridbridge.batch.gridengine.layout import arrays, asked, read
 from gridbridge.batch.gridengine.parse import parse_caps
 from gridbridge.errors import ParseError
+from gridbridge.model.attributes import varying
 from gridbridge.model.elastic.cell import CellSeen
 from gridbridge.model.elastic.layout import Counted, Environment, Relation, Resource, Spread
 from gridbridge.model.route import Cell
@@ -81,8 +82,8 @@ def test_a_queue_says_what_it_takes_and_where() -> None:
     found = read(layout(**BY_HAND)).queues
 
     assert found["all.q"].hosts == ("@all",)
-    assert found["all.q"].environments.on("n8", {"@all", "@big"}) == "smp mpi"
-    assert found["all.q"].environments.on("n1", {"@all"}) == "smp"
+    assert found["all.q"].on("n8", {"@all", "@big"}).environments == ("smp", "mpi")
+    assert found["all.q"].on("n1", {"@all"}).environments == ("smp",)
     assert dict(found["all.q"].values) == {"h_rt": "24:0:0"}
     assert (found["all.q"].is_away, found["far"].is_away) == (False, True)
 

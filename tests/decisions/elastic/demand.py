@@ -14,7 +14,6 @@ from gridbridge.model.elastic.layout import (
     Relation,
     Resource,
     Spread,
-    Varying,
 )
 from gridbridge.model.elastic.nodes import Node, NodeState
 from gridbridge.model.elastic.plan import Plan, Situation
@@ -58,11 +57,11 @@ LAYOUT = Layout(
         "all.q": Queue(
             name="all.q",
             hosts=("@allhosts",),
-            environments=Varying(usual=PES),
+            environments=tuple(PES.split()),
             values=(("h_rt", "24:0:0"),),
         ),
         "htc.q": Queue(name="htc.q", hosts=("@htc",)),
-        "hpc.q": Queue(name="hpc.q", hosts=("@hpc",), environments=Varying(usual=PES)),
+        "hpc.q": Queue(name="hpc.q", hosts=("@hpc",), environments=tuple(PES.split())),
         "be.q": Queue(name="be.q", hosts=("@allhosts",), is_best_effort=True),
         "far": Queue(name="far", hosts=("@allhosts",), values=(("remote", "TRUE"),), is_away=True),
     },

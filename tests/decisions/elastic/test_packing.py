@@ -10,7 +10,7 @@ import pytest
 from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.decisions.elastic.sentences import reason
 from gridbridge.model.elastic.cell import Begun, Instance, Waiting
-from gridbridge.model.elastic.layout import Environment, Layout, Queue, Spread, Varying
+from gridbridge.model.elastic.layout import Environment, Layout, Queue, Spread
 from gridbridge.model.elastic.nodes import Node
 from gridbridge.model.elastic.plan import Plan, Refusal, Verdict
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
@@ -426,7 +426,7 @@ def test_of_several_environments_one_that_can_give_the_slots_is_taken() -> None:
         name: Environment(name=name, spread=Spread.FIXED, per_host=each, slots=99)
         for name, each in rules.items()
     }
-    queue = replace(LAYOUT.queues["all.q"], environments=Varying(usual="p2 p3"))
+    queue = replace(LAYOUT.queues["all.q"], environments=("p2", "p3"))
     layout = replace(LAYOUT, environments=environments, queues={"all.q": queue})
     odd = cell(*full(MASTER), wait=[waiting(1, slots=9, pe="p*")], layout=layout)
     range_ = replace(odd.cell.waiting[0].shape, slots=3, is_range=True)

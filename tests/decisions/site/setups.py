@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from gridbridge.decisions.site.setup.complexes import wanted_complexes
 from gridbridge.decisions.site.setup.queue import wanted_queue
-from gridbridge.model.site.setup import CellSetup, Complex, Daemon, Settings, SetupSituation, Wanted
+from gridbridge.model.attributes import Settings
+from gridbridge.model.site.setup import CellSetup, Complex, Daemon, SetupSituation, Wanted
 
 SENSOR = "/opt/gridbridge/sge-methods/sensor"
 WANTED = Wanted(

@@ -7,8 +7,9 @@ import pytest
 from gridbridge.decisions.site.besteffort.blocks import Blocks, model_of, subordinate_lists, written
 from gridbridge.decisions.site.besteffort.findings import METHOD, RESOURCE, RULE, findings
 from gridbridge.decisions.site.besteffort.removal import removal
+from gridbridge.model.attributes import Settings
 from gridbridge.model.site.besteffort import BestEffortCell
-from gridbridge.model.site.setup import Complex, Edit, Settings, State, Verb
+from gridbridge.model.site.setup import Complex, Edit, State, Verb
 
 QUOTA = "{\n   name q\n   enabled TRUE\n   limit users {*} to slots=2\n}\n"
 EXEMPT = QUOTA.replace("   limit", f"   {RULE}\n   limit", 1)

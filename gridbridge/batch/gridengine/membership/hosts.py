@@ -10,15 +10,13 @@ from dataclasses import dataclass
 
 from gridbridge.batch.gridengine import commands, qconf
 from gridbridge.batch.gridengine.commands import Argv
-from gridbridge.batch.gridengine.layout import varying
 from gridbridge.batch.gridengine.parse import TRUE, whole
 from gridbridge.batch.gridengine.status import names, queue_settings, show
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed
-from gridbridge.model.elastic.layout import Varying
+from gridbridge.model.attributes import Settings, Varying, varying, words
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import Cell
-from gridbridge.model.site.setup import Settings, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -53,12 +53,12 @@ def _lack(need: Need, room: Room, ground: Ground) -> Refused | None:
 def _lacks(need: Need, room: Room, ground: Ground) -> Iterator[Refused]:
     parts = [one for one in room.parts if is_open(need, one, room, ground)]
     if not parts:
-        words = (*need.queues, need.pe, *_limited(need, room, ground))
+        words = (*need.queues, need.pe, *_limited(need, room))
         yield Refused(cause=Refusal.NO_QUEUE, wanted=" ".join(filter(None, words)) or "any")
     widest = max((one.free for one in parts), default=0)
     if widest < need.slots:
         yield Refused(cause=Refusal.TOO_WIDE, wanted=str(need.slots), has=str(widest))
-    has = dict(room.amounts)
+    has = dict(room.amounts) | dict(own for one in parts for own in one.amounts)
     for name, amount in need.amounts:
         if has.get(name, 0.0) < amount and (name in has or lacks(name, room, ground)):
             yield _too_much(name, amount, has.get(name, 0.0))
@@ -66,10 +66,9 @@ def _lacks(need: Need, room: Room, ground: Ground) -> Iterator[Refused]:
         yield Refused(cause=Refusal.NO_VALUE, name=one.name, wanted=one.value)
 
 
-def _limited(need: Need, room: Room, ground: Ground) -> Iterator[str]:
+def _limited(need: Need, room: Room) -> Iterator[str]:
     """Give what a task asks for that its queues limit, such as a run time."""
-    queues = (ground.layout.queues.get(one.queue) for one in room.parts)
-    limits = {name for queue in queues if queue for name, _ in queue.values}
+    limits = {name for one in room.parts for name, _ in one.values}
     return (f"{one.name}={one.value}" for one in need.values if one.name in limits)
 
 

@@ -7,8 +7,8 @@ from datetime import datetime
 from gridbridge.decisions.elastic.demand import budget
 from gridbridge.decisions.elastic.demand.hours import hourly, price_at
 from gridbridge.decisions.elastic.demand.needs import Need
-from gridbridge.decisions.elastic.demand.rooms import Ground, Part, Room, amounts_of, pieces_in
-from gridbridge.decisions.elastic.demand.standing import environments_of, tags_of
+from gridbridge.decisions.elastic.demand.rooms import Ground, Room, amounts_of, pieces_in
+from gridbridge.decisions.elastic.demand.standing import part_of, tags_of
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.layout import Counted, Layout
 from gridbridge.model.elastic.nodes import Node
@@ -136,8 +136,7 @@ def room_of(pool: Pool, ground: Ground, patterns: frozenset[str]) -> Room:
     counted = {name for name in told if _is_counted(name, layout)}
     return Room(
         parts=tuple(
-            Part(queue=one, free=pool.slots, environments=environments_of(one, "", groups, layout))
-            for one in queues_of(pool, groups, ground)
+            part_of(one, pool.slots, layout, groups) for one in queues_of(pool, groups, ground)
         ),
         amounts=amounts_of((name, told[name]) for name in counted),
         values=tuple(sorted((name, text) for name, text in told.items() if name not in counted)),
@@ -177,7 +176,7 @@ def _joined(groups: frozenset[str], layout: Layout) -> tuple[str, ...]:
     return tuple(
         one.name
         for one in layout.queues.values()
-        if groups.intersection(one.hosts) and not (one.is_best_effort or one.is_away)
+        if groups.intersection(one.hosts) and not one.on("", groups).is_left_out
     )
 
 

@@ -13,11 +13,15 @@ HOSTNAME = "hostname"  # by which a job asks for hosts (complex(5)); no host tel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A queue on a host."""
+    """A queue on a host, as it is there."""
 
     queue: str
     free: int  # slots
     environments: tuple[str, ...] = ()
+    values: tuple[tuple[str, str], ...] = ()  # of resources, and limits
+    amounts: tuple[tuple[str, float], ...] = ()  # of consumables that it has of its own
+    is_batch: bool = True
+    is_told: bool = True  # its configuration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,16 +72,27 @@ def pieces_in(need: Need, room: Room, ground: Ground) -> int:
         return 0
     if not all(_has_value(one, room, ground) for one in need.values):
         return 0
-    count = sum(one.free // need.slots for one in room.parts if is_open(need, one, room, ground))
-    left = dict(room.amounts)
-    for name, amount in need.amounts:
-        if amount > 0 and name in left:
-            count = min(count, _times(left[name], amount))
-        elif amount > 0 and lacks(name, room, ground):
-            return 0
-    for name, amount in need.usual:
-        count = min(count, _times(left[name], amount)) if name in left else count
-    return count
+    count = sum(_in_part(need, one, room, ground) for one in room.parts)
+    left, spent = dict(room.amounts), _spent(need)
+    return min((count, *(_times(left[name], each) for name, each in spent if name in left)))
+
+
+def _in_part(need: Need, part: Part, room: Room, ground: Ground) -> int:
+    """Return how many pieces a queue on a host has room for, without what the host has."""
+    if not is_open(need, part, room, ground):
+        return 0
+    own = dict(part.amounts)
+    there = own.keys() | {name for name, _ in room.amounts}
+    asked = (name for name, amount in need.amounts if amount > 0 and name not in there)
+    if any(lacks(name, room, ground) for name in asked):
+        return 0
+    fit = part.free // need.slots
+    return min((fit, *(_times(own[name], each) for name, each in _spent(need) if name in own)))
+
+
+def _spent(need: Need) -> tuple[tuple[str, float], ...]:
+    """Return what a piece uses up of consumables."""
+    return tuple(one for one in (*need.amounts, *need.usual) if one[1] > 0)
 
 
 def _times(left: float, amount: float) -> int:
@@ -97,7 +112,7 @@ def _has_value(wanted: Wanted, room: Room, ground: Ground) -> bool:
     if has is not None:
         return is_met(wanted, has)
     there = ground.told.get(wanted.name, frozenset())
-    limits = any(name == wanted.name for one in room.parts for name, _ in _values(one, ground))
+    limits = any(name == wanted.name for one in room.parts for name, _ in one.values)
     return limits or not room.is_new or not there or any(is_met(wanted, one) for one in there)
 
 
@@ -105,14 +120,13 @@ def is_open(need: Need, part: Part, room: Room, ground: Ground) -> bool:
     """Say whether a queue on a host takes a task of this need, whatever is free."""
     if not _is_asked(need, part.queue, room, ground):
         return False
-    queue = ground.layout.queues.get(part.queue)
-    if queue is None:
+    if not part.is_told:
         return True
     if need.pe and need.environments.isdisjoint(part.environments):
         return False
-    if not (queue.is_batch or need.pe):
+    if not (part.is_batch or need.pe):
         return False
-    return _admits(need, queue.values, ground.layout)
+    return _admits(need, part.values, ground.layout)
 
 
 def _is_asked(need: Need, queue: str, room: Room, ground: Ground) -> bool:
@@ -136,26 +150,28 @@ def _admits(need: Need, values: Iterable[tuple[str, str]], layout: Layout) -> bo
     return all(is_met(one, own[one.name]) for one in need.values if one.name in own)
 
 
-def _values(part: Part, ground: Ground) -> tuple[tuple[str, str], ...]:
-    queue = ground.layout.queues.get(part.queue)
-    return queue.values if queue else ()
-
-
 def taken(need: Need, room: Room, pieces: int, ground: Ground) -> Room:
     """Return a room with some pieces of a need in it, as far as the queues have slots."""
     if need.is_exclusive:
         parts = tuple(replace(one, free=0) for one in room.parts)
         return replace(room, parts=parts, amounts=(), is_used=True)
     left, parts_left = pieces, list[Part]()
+    spent = dict(_spent(need))
     for one in room.parts:
-        fit = min(left, one.free // need.slots) if is_open(need, one, room, ground) else 0
-        parts_left.append(replace(one, free=one.free - fit * need.slots))
+        fit = min(left, _in_part(need, one, room, ground))
+        own = _without(one.amounts, spent, fit)
+        parts_left.append(replace(one, free=one.free - fit * need.slots, amounts=own))
         left -= fit
     if not any(one.free for one in parts_left):  # full hosts are alike, whatever else is left
         return replace(room, parts=tuple(parts_left), amounts=(), is_used=True)
-    spent = dict(need.usual) | dict(need.amounts)
-    amounts = tuple((name, has - pieces * spent.get(name, 0.0)) for name, has in room.amounts)
+    amounts = _without(room.amounts, spent, pieces)
     return replace(room, parts=tuple(parts_left), amounts=amounts, is_used=True)
+
+
+def _without(
+    amounts: tuple[tuple[str, float], ...], spent: Mapping[str, float], pieces: int
+) -> tuple[tuple[str, float], ...]:
+    return tuple((name, has - pieces * spent.get(name, 0.0)) for name, has in amounts)
 
 
 def merged(blocks: Iterable[Block]) -> Blocks:

@@ -55,17 +55,20 @@ def instances_of(seen: Situation) -> dict[str, list[Instance]]:
     """Return the queues of each host that take what is neither best-effort nor sent away."""
     found = {host.name: list[Instance]() for host in seen.cell.hosts}
     for one in seen.cell.instances:
-        if not is_left_out(one.queue, seen):
+        if not is_left_out(one.queue, seen, one.host):
             found.setdefault(one.host, []).append(one)
     return found
 
 
-def is_left_out(queue: str, seen: Situation) -> bool:
-    """Say whether the tasks of a queue are no occupation: best-effort ones, and those elsewhere."""
-    known = seen.layout.queues.get(queue)
+def is_left_out(queue: str, seen: Situation, host: str = "") -> bool:
+    """Say whether the tasks of a queue are no occupation: best-effort ones, and those elsewhere.
+
+    On a host it may be otherwise than it usually is.
+    """
     if queue in seen.best_effort:
         return True
-    return known is not None and (known.is_best_effort or known.is_away)
+    known = seen.layout.queue_on(queue, host)
+    return known is not None and known.is_left_out
 
 
 def closed_by_hand(seen: Situation) -> frozenset[str]:
@@ -174,10 +177,12 @@ def _room(
     free = {one.queue: one.total if is_whole else one.free for one in instances}
     return Room(
         parts=tuple(
-            Part(
-                queue=one.queue,
-                free=0 if is_taken else free[one.queue],
-                environments=environments_of(one.queue, host.name, groups, ground.layout),
+            part_of(
+                one.queue,
+                0 if is_taken else free[one.queue],
+                ground.layout,
+                groups,
+                host.name,
             )
             for one in instances
             if free[one.queue]
@@ -191,15 +196,23 @@ def _room(
 
 
 def _asks_groups(layout: Layout, patterns: frozenset[str]) -> bool:
-    return bool(patterns) or any(one.environments.others for one in layout.queues.values())
+    return bool(patterns) or any(one.varying for one in layout.queues.values())
 
 
-def environments_of(
-    queue: str, host: str, groups: frozenset[str], layout: Layout
-) -> tuple[str, ...]:
-    """Return the parallel environments of a queue on a host."""
+def part_of(queue: str, free: int, layout: Layout, groups: frozenset[str], host: str = "") -> Part:
+    """Return a queue as it is on a host of some groups; nobody knows the name of a new one."""
     known = layout.queues.get(queue)
-    return tuple(known.environments.on(host, groups).replace(",", " ").split()) if known else ()
+    if known is None:
+        return Part(queue=queue, free=free, is_told=False)
+    here = known.on(host, groups)
+    return Part(
+        queue=queue,
+        free=free,
+        environments=here.environments,
+        values=here.values,
+        amounts=amounts_of(layout.counted(here.values)),
+        is_batch=here.is_batch,
+    )
 
 
 def tags_of(host: str, groups: Iterable[str], patterns: frozenset[str]) -> frozenset[str]:
@@ -244,10 +257,7 @@ def usual_room(seen: Situation, ground: Ground, patterns: frozenset[str]) -> Roo
     hosts = [one for one in seen.cell.hosts if one.name in every and _kind(every[one.name]) == kind]
     groups = ground.layout.groups_of(name)
     return Room(
-        parts=tuple(
-            Part(queue=q, free=n, environments=environments_of(q, "", groups, ground.layout))
-            for q, n in kind
-        ),
+        parts=tuple(part_of(queue, slots, ground.layout, groups) for queue, slots in kind),
         amounts=_most(hosts),
         values=next((one.values for one in hosts if one.values), ()),
         tags=tags_of("", groups, patterns),

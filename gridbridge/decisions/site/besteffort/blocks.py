@@ -9,9 +9,9 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
+from gridbridge.model.attributes import Settings, is_besteffort, is_transfer, words
 from gridbridge.model.places import METHODS
 from gridbridge.model.site.besteffort import BestEffortCell
-from gridbridge.model.site.setup import Settings, is_besteffort, is_transfer, words
 
 MOST = 8  # queues, unless somebody asked for another number: the scheduler looks at each
 NAME = re.compile(r"gb-be([1-9][0-9]*)")

@@ -14,9 +14,10 @@ from gridbridge.decisions.site.besteffort.blocks import (
     superordinate,
     written,
 )
+from gridbridge.model.attributes import pairs, words
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.site.besteffort import BestEffortCell
-from gridbridge.model.site.setup import Complex, Edit, Finding, State, Verb, pairs, words
+from gridbridge.model.site.setup import Complex, Edit, Finding, State, Verb
 
 SEQ_NO = 900  # the one that makes way last has the lowest, and is filled first
 NICE = "19"

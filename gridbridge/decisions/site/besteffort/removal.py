@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 from gridbridge.decisions.site.besteffort.blocks import own_queues, subordinate_lists
 from gridbridge.decisions.site.besteffort.findings import RULE_NAME
+from gridbridge.model.attributes import is_besteffort, pairs
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.site.besteffort import BestEffortCell
-from gridbridge.model.site.setup import Edit, Verb, is_besteffort, pairs
+from gridbridge.model.site.setup import Edit, Verb
 
 GONE_S = 60  # a task has 10 s, and Grid Engine some to account for it
 

@@ -7,6 +7,7 @@ says FALSE; and a value on a host or on `global` would contradict the transfer q
 
 from collections.abc import Iterator
 
+from gridbridge.model.attributes import is_transfer, pairs
 from gridbridge.model.site.setup import (
     CellSetup,
     Complex,
@@ -16,8 +17,6 @@ from gridbridge.model.site.setup import (
     State,
     Verb,
     Wanted,
-    is_transfer,
-    pairs,
 )
 
 REMOTE = "remote"

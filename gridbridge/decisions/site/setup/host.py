@@ -9,20 +9,11 @@ import shlex
 from itertools import chain
 from itertools import count as counting
 
+from gridbridge.model.attributes import pairs, words
 from gridbridge.model.places import METHODS
 from gridbridge.model.report import count
 from gridbridge.model.site.host import PollerFacts
-from gridbridge.model.site.setup import (
-    Daemon,
-    Edit,
-    Finding,
-    SetupSituation,
-    State,
-    Undo,
-    Verb,
-    pairs,
-    words,
-)
+from gridbridge.model.site.setup import Daemon, Edit, Finding, SetupSituation, State, Undo, Verb
 
 SENSOR = f"{METHODS}/sensor"
 REPORT_S = 5  # as often as the poller asks by default; there is nothing newer

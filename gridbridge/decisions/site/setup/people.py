@@ -7,7 +7,8 @@ the queue stay.
 
 from collections.abc import Iterator
 
-from gridbridge.model.site.setup import Edit, Finding, Settings, SetupSituation, State, Verb, words
+from gridbridge.model.attributes import Settings, words
+from gridbridge.model.site.setup import Edit, Finding, SetupSituation, State, Verb
 
 USER_LISTS = "user_lists"
 

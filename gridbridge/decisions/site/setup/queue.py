@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from gridbridge.decisions.site.reload import AWAIT
 from gridbridge.decisions.site.setup.people import list_findings
 from gridbridge.decisions.site.setup.requests import promised, request_findings
+from gridbridge.model.attributes import is_besteffort, is_transfer, is_true, pairs, words
 from gridbridge.model.places import METHODS
 from gridbridge.model.report import count
 from gridbridge.model.site.setup import (
@@ -15,11 +16,6 @@ from gridbridge.model.site.setup import (
     Verb,
     Wanted,
     has_starter,
-    is_besteffort,
-    is_transfer,
-    is_true,
-    pairs,
-    words,
 )
 
 SEQ_NO = 100

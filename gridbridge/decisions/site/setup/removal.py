@@ -13,18 +13,9 @@ from dataclasses import replace
 from gridbridge.decisions.site.setup.complexes import REMOTE
 from gridbridge.decisions.site.setup.host import SENSOR
 from gridbridge.decisions.site.setup.people import taken_back
+from gridbridge.model.attributes import is_transfer, is_true, pairs, words
 from gridbridge.model.elastic.nodes import is_same_host
-from gridbridge.model.site.setup import (
-    CellSetup,
-    Edit,
-    SetupSituation,
-    Undo,
-    Verb,
-    is_transfer,
-    is_true,
-    pairs,
-    words,
-)
+from gridbridge.model.site.setup import CellSetup, Edit, SetupSituation, Undo, Verb
 
 VALUE = re.compile("gb_[a-z0-9_]+_(up|pending|free)")  # a load value of a remote cluster
 VALUES_S = 110  # two load report times of Grid Engine's default, and some

@@ -8,17 +8,9 @@ has. A FORCED resource keeps all other jobs away, so only the administrator give
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from gridbridge.model.attributes import Settings, pairs
 from gridbridge.model.places import is_place
-from gridbridge.model.site.setup import (
-    Complex,
-    Edit,
-    Finding,
-    Settings,
-    SetupSituation,
-    State,
-    Verb,
-    pairs,
-)
+from gridbridge.model.site.setup import Complex, Edit, Finding, SetupSituation, State, Verb
 
 ASKABLE = "YES"
 MOST: Mapping[str, str] = MappingProxyType(

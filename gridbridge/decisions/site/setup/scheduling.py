@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from gridbridge.model.site.setup import Edit, Finding, SetupSituation, State, Undo, Verb, pairs
+from gridbridge.model.attributes import pairs
+from gridbridge.model.site.setup import Edit, Finding, SetupSituation, State, Undo, Verb
 
 QUEUE_ORDER, BY_NUMBER = "queue_sort_method", "seqno"
 DEFAULT_DECAYS = ("0:7:30", "00:07:30")  # as Grid Engine ships it: meant for np_load_avg

@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 from gridbridge.decisions.elastic.demand.placing import hosts_for
 from gridbridge.decisions.elastic.sentences import reason
 from gridbridge.model.elastic.cell import Host
-from gridbridge.model.elastic.layout import Environment, Queue, Spread, Varying
+from gridbridge.model.elastic.layout import Environment, Spread, queue_of
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.plan import Plan, Refusal, Situation, Verdict
 from gridbridge.model.elastic.sections import Pool
@@ -84,8 +84,7 @@ def test_all_hosts_of_a_task_are_in_one_of_the_environments_that_it_may_have() -
     """A wildcard stands for several environments; Grid Engine takes one for a task (sge_pe(5))."""
     names = ("mpi1", "mpi2")
     environments = {n: Environment(name=n, spread=Spread.ANY_HOSTS, slots=99) for n in names}
-    varying = Varying(usual="mpi2", others=(("n0", "mpi1"),))
-    queue = Queue(name="all.q", hosts=("@allhosts",), environments=varying)
+    queue = queue_of("all.q", {"hostlist": "@allhosts", "pe_list": "mpi2,[n0=mpi1]"})
     layout = replace(LAYOUT, environments=environments, queues={"all.q": queue})
 
     def added(slots: int, *sizes: int) -> int:

@@ -1,0 +1,63 @@
+"""Attributes of Grid Engine's objects as qconf(1) prints them, and how they differ by host."""
+
+import re
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+
+from gridbridge.model.places import BEST_EFFORT
+
+Settings = Mapping[str, str]  # one object of qconf(1): attribute to value, both as printed
+
+PARTS = re.compile(r"\[([^=\]]+)=([^\]]*)\]")  # [HOST=VALUE] or [@GROUP=VALUE] (queue_conf(5))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Varying:
+    """A value, and where it is another one, as in `1,[@large=8],[n1=2]`."""
+
+    usual: str = ""
+    others: tuple[tuple[str, str], ...] = ()  # a host or a host group, and the value there
+
+    def on(self, host: str, groups: Container[str]) -> str:
+        """Return it for a host: its own comes before those of its groups (queue_conf(5)).
+
+        Another one takes the place of the whole value: of a list nothing usual is left.
+        """
+        own = (value for where, value in self.others if where.lower() == host.lower())
+        shared = (value for where, value in self.others if where in groups)
+        return next(own, next(shared, self.usual))
+
+
+def varying(text: str) -> Varying:
+    """Read a value as qconf writes it."""
+    usual = text.partition("[")[0].rstrip(", ")
+    others = tuple((where.strip(), value.strip()) for where, value in PARTS.findall(text))
+    return Varying(usual=usual, others=others)
+
+
+def pairs(value: str) -> dict[str, str]:
+    """Read `a=1,b=2` (or NONE) as qconf writes lists; the first word of overrides counts."""
+    plain = value.partition(",[")[0]
+    parts = (part.partition("=") for part in plain.replace(" ", "").split(","))
+    return {name: text for name, _, text in parts if name and name.upper() != "NONE"}
+
+
+def words(value: str) -> tuple[str, ...]:
+    """Read `a b` or `a,b` (or NONE)."""
+    parts = value.partition(",[")[0].replace(",", " ").split()
+    return tuple(part for part in parts if part.upper() != "NONE")
+
+
+def is_true(value: str) -> bool:
+    """Read a BOOL as Grid Engine does."""
+    return value.lower() in {"true", "1"}
+
+
+def is_transfer(queue: Settings) -> bool:
+    """Whether a queue sends its jobs away: it offers remote=TRUE."""
+    return is_true(pairs(queue.get("complex_values", "")).get("remote", ""))
+
+
+def is_besteffort(queue: Settings) -> bool:
+    """Whether the jobs of a queue make way for all others: it offers gb_besteffort=TRUE."""
+    return is_true(pairs(queue.get("complex_values", "")).get(BEST_EFFORT, ""))

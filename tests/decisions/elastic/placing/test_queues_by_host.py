@@ -1,0 +1,100 @@
+"""Policy demand: what a queue has on a host counts there, be it the host's own or its group's."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gridbridge.decisions.elastic.statistics import statistics
+from gridbridge.model.elastic.layout import queue_of
+from gridbridge.model.elastic.plan import Plan, Refusal, Situation
+from gridbridge.model.elastic.sections import Pool
+from gridbridge.model.elastic.seeing import Ends
+from gridbridge.model.users import Asks
+from tests.decisions.elastic.cells import MASTER, instance, waiting
+from tests.decisions.elastic.demand import LAYOUT, cell, full, plan
+
+GROUPS = {**LAYOUT.groups, "@big": frozenset(("n2", "n3"))}
+IDLE = ["n1", "n2", "n3"]
+
+
+def seen(told: dict[str, str], **job: Any) -> Situation:
+    """Return idle hosts n1, n2 and n3, the last two in @big, and a job that waits."""
+    queue = queue_of("all.q", {"hostlist": "@allhosts", "pe_list": "smp"} | told)
+    layout = replace(LAYOUT, groups=GROUPS, queues={"all.q": queue})
+    hosts = [instance(name) for name in IDLE]
+    return cell(*full(MASTER), *hosts, wait=[waiting(5, tasks=99, **job)], layout=layout)
+
+
+def fits(told: dict[str, str], **job: Any) -> int:
+    """Return how many tasks of a job fit."""
+    return plan(seen(told, **job), most=1).figures.fit
+
+
+@pytest.mark.parametrize(
+    ("h_rt", "asked", "fit"),
+    [
+        ("1:0:0", "36000", 0),
+        ("1:0:0,[n1=INFINITY]", "36000", 4),
+        ("1:0:0,[@big=20:0:0]", "36000", 8),
+        ("1:0:0,[@big=20:0:0],[n2=0:30:0]", "36000", 4),
+        ("1:0:0,[n2=0:30:0],[@big=20:0:0]", "36000", 4),
+        ("INFINITY,[N1=1:0:0]", "36000", 8),
+        ("1:0:0,[@big=20:0:0],[n1=20:0:0]", "36000", 12),
+    ],
+)
+def test_a_limit_counts_on_each_host_as_it_is_there(h_rt: str, asked: str, fit: int) -> None:
+    """The host's own entry comes before that of its group, wherever they stand (queue_conf(5))."""
+    assert fits({"h_rt": h_rt}, h_rt=asked) == fit
+
+
+@pytest.mark.parametrize(
+    ("told", "job", "fit"),
+    [
+        ({"complex_values": "arch=arm,[n1=NONE]"}, {"arch": "lx-amd64"}, 4),
+        ({"complex_values": "NONE,[n1=gpu=2,arch=lx-amd64]"}, {"gpu": "1"}, 2),
+        ({"complex_values": "gpu=1,[n1=gpu=2]"}, {"gpu": "1"}, 4),
+        ({"complex_values": "gpu=1,[n1=arch=lx-amd64]"}, {"gpu": "1"}, 2),
+        ({"pe_list": "NONE,[@big=smp]"}, {"pe": "smp", "slots": 2}, 4),
+        ({"qtype": "BATCH,[n3=INTERACTIVE]"}, {}, 8),
+    ],
+)
+def test_so_do_its_values_environments_and_type(
+    told: dict[str, str], job: dict[str, Any], fit: int
+) -> None:
+    """Values for a host replace the whole list, so that nothing usual is left of it there."""
+    assert fits(told, **job) == fit
+
+
+@pytest.mark.parametrize("name", ["gb_besteffort", "remote"])
+def test_tasks_of_a_queue_are_no_occupation_on_those_hosts_where_they_make_way_or_go(
+    name: str,
+) -> None:
+    told = {"complex_values": f"{name}=TRUE,[n1=mfree=8G]"}
+    busy = cell(
+        *(instance(host, (1,)) for host in IDLE),
+        layout=seen(told).layout,
+    )
+
+    assert statistics(busy, Ends(), "all.q").running == 1
+
+
+def new(told: dict[str, str], **job: Any) -> Plan:
+    """Return what is done where nothing is free, and new nodes are in @big."""
+    full_hosts = replace(seen(told, **job), nodes=())
+    none = replace(full_hosts.cell, instances=full(MASTER, *IDLE))
+    pools = {"p": Pool(slots=4, resources=Asks(mfree="8G"), hostgroups="@big @allhosts")}
+    return plan(replace(full_hosts, cell=none), pools, most=5)
+
+
+def test_a_new_node_is_in_its_queues_as_its_groups_are() -> None:
+    long = {"h_rt": "36000"}
+
+    assert new({"h_rt": "1:0:0,[@big=20:0:0]"}, **long).add == 1
+    assert [one.cause for one in new({"h_rt": "20:0:0,[@big=1:0:0]"}, **long).refused] == [
+        Refusal.NO_QUEUE
+    ]
+    assert new({"complex_values": "NONE,[@big=gpu=2]"}, gpu="1").add == 1
+    assert [one.cause for one in new({"complex_values": "gpu=2,[@big=NONE]"}, gpu="1").refused] == [
+        Refusal.TOO_MUCH
+    ]
