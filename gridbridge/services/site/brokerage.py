@@ -8,12 +8,13 @@ from gridbridge.apply.clusters import away
 from gridbridge.apply.site import setup as changes
 from gridbridge.decisions.site import brokerage
 from gridbridge.errors import StateError
+from gridbridge.model.attributes import Settings
 from gridbridge.model.places import ORDERED, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownCluster
 from gridbridge.model.site.brokerage import Offer, Renumbered
 from gridbridge.model.site.sections import QueueOrder
-from gridbridge.model.site.setup import Edit, Finding, Settings, State, Undo, Verb
+from gridbridge.model.site.setup import Edit, Finding, State, Undo, Verb
 from gridbridge.services.site import setup
 from gridbridge.services.site.setup import Step
 from gridbridge.services.site.wanted_queue import makes_queues
