@@ -16,6 +16,8 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Asked = Callable[[tuple[str, ...], dict[str, str], Callable[[], "Completed"]], "Completed"]
+
 CHUNK_BYTES = 65536
 REAP_S = 10.0  # what was killed ends within that, or nobody knows when
 SIGKILL = 9  # of Linux; importing signal, and with it enum, costs 5 ms
@@ -53,6 +55,15 @@ def after_each(act: "Callable[[], None]") -> None:
     _after_each = act
 
 
+_ask_by: "Asked | None" = None
+
+
+def ask_by(asked: "Asked | None") -> None:
+    """Have `run` ask something for the answers of programs without input; None: the programs."""
+    global _ask_by
+    _ask_by = asked
+
+
 def is_over() -> None:
     """Note that something is over that took its time, as a program that another way ran."""
     _after_each()
@@ -70,6 +81,14 @@ def run(
     Raises CommandFailed with status None when it did not end within `timeout_s` or printed more
     than `most_bytes` (it is killed with its session), and with status 127 when it can't be started.
     """
+    if _ask_by is not None and not stdin:
+        return _ask_by(argv, env, lambda: _run(argv, env, timeout_s, stdin, most_bytes))
+    return _run(argv, env, timeout_s, stdin, most_bytes)
+
+
+def _run(
+    argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes, most_bytes: int
+) -> Completed:
     source = in_memory(stdin)
     try:
         return run_on(argv, env, timeout_s, source, most_bytes)

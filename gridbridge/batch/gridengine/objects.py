@@ -1,8 +1,9 @@
-"""What a cell's qconf shows of what a set-up touches; read one object after the other."""
+"""What a cell's qconf shows of what a set-up touches; some objects are read at once."""
 
 import re
 import socket
 from collections.abc import Container, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from gridbridge.batch.gridengine import qconf
@@ -18,7 +19,15 @@ from gridbridge.model.site.setup import CellSetup
 from gridbridge.model.snapshot import QueueStatus
 from gridbridge.shell import host
 
+AT_ONCE = 4  # questions to a cell
 GLOBAL = "global"
+LISTS = {  # of names
+    "operators": "-so",
+    "managers": "-sm",
+    "submit_hosts": "-ss",
+    "admin_hosts": "-sh",
+    "host_groups": "-shgrpl",
+}
 PORT = re.compile(r"^\s*SGE_QMASTER_PORT=([0-9]+)", re.MULTILINE)  # of settings.sh
 SERVICE = "sge_qmaster"  # of services(5)
 OUR_LIST = re.compile("gb_[a-z0-9_]+_users")
@@ -28,21 +37,29 @@ UNDEFINED = (b"not defined", b"can't resolve hostname")  # a host without config
 
 def cell_setup(cell: Cell, of_host: str) -> CellSetup:
     """Return the cell's set-up, with what it knows of a host; CommandFailed when it is silent."""
+    complexes = qconf.complexes(show(cell, "-sc"))  # alone: a silent cell is asked no more
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        its_queues = threads.submit(queues, cell)
+        environments = threads.submit(_environments, cell)
+        scheduler, common = (
+            threads.submit(show, cell, "-ssconf"),
+            threads.submit(show, cell, "-sconf"),
+        )
+        of_that_host = threads.submit(_host_configuration, cell, of_host)
+        exec_hosts = threads.submit(_exec_hosts, cell, of_host)
+        user_lists = threads.submit(_user_lists, cell)
+        lists = {what: threads.submit(names, cell, option) for what, option in LISTS.items()}
     return CellSetup(
         master=master(cell),
-        complexes=qconf.complexes(show(cell, "-sc")),
-        queues=queues(cell),
-        environments=_environments(cell),
-        scheduler=qconf.settings(show(cell, "-ssconf")),
-        common=qconf.settings(show(cell, "-sconf")),
-        host=_host_configuration(cell, of_host),
-        exec_hosts=_exec_hosts(cell, of_host),
-        operators=names(cell, "-so"),
-        managers=names(cell, "-sm"),
-        submit_hosts=names(cell, "-ss"),
-        admin_hosts=names(cell, "-sh"),
-        host_groups=names(cell, "-shgrpl"),
-        user_lists=_user_lists(cell),
+        complexes=complexes,
+        queues=its_queues.result(),
+        environments=environments.result(),
+        scheduler=qconf.settings(scheduler.result()),
+        common=qconf.settings(common.result()),
+        host=of_that_host.result(),
+        exec_hosts=exec_hosts.result(),
+        user_lists=user_lists.result(),
+        **{what: found.result() for what, found in lists.items()},
     )
 
 

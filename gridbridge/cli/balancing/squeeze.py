@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,8 +17,10 @@ from gridbridge.cli.options import (
     not_empty,
     or_later,
 )
-from gridbridge.services.elastic import ganeti as service
-from gridbridge.services.tools import squeeze as site
+
+if TYPE_CHECKING:  # one of them is needed at a time, and the site's takes half a second
+    from gridbridge.services.elastic import ganeti as service
+    from gridbridge.services.tools import squeeze as site
 
 DEFAULT_FACTOR = 2.0  # hsqueeze's, for both reserves
 MOST_FACTOR = 1e6  # no cluster has so much free; more could not be reckoned with
@@ -132,9 +134,13 @@ def squeeze(
     answering = Answering(**given)
     _refuse_nonsense(answering, is_model=bool(model), is_folder=bool(folder), is_json=is_json)
     if model:
+        from gridbridge.services.elastic import ganeti as service
+
         factors = (DEFAULT_FACTOR if one is None else one for one in (minimal, target))
         _answer(service.squeeze_model(model, *factors), answering, is_json=is_json)
         return
+    from gridbridge.services.tools import squeeze as site
+
     now, path = datetime.now(UTC), config_beside(folder, path)
     told = or_later(
         lambda: site.plan(now, folder=folder, path=path, minimal=minimal, target=target)
@@ -142,7 +148,7 @@ def squeeze(
     _tell_site(told, is_json=is_json)
 
 
-def _answer(told: service.ToldModel, answering: Answering, *, is_json: bool) -> None:
+def _answer(told: "service.ToldModel", answering: Answering, *, is_json: bool) -> None:
     """Tell what is decided about a model, in hsqueeze's order, and save it."""
     if answering.prefix:
         _save(told.original, f"{answering.prefix}.original")
@@ -168,7 +174,7 @@ def _refuse_nonsense(
         raise click.UsageError(f"{words[0]} and --json: that tells it all")
 
 
-def _tell_model_as_json(told: service.ToldModel) -> None:
+def _tell_model_as_json(told: "service.ToldModel") -> None:
     output.as_json(
         {
             "answer": told.way.value,
@@ -181,7 +187,7 @@ def _tell_model_as_json(told: service.ToldModel) -> None:
     )
 
 
-def _tell_model(told: service.ToldModel, answering: Answering) -> None:
+def _tell_model(told: "service.ToldModel", answering: Answering) -> None:
     if answering.is_verbose:
         output.line(f"Offline candidates: {','.join(told.offline_candidates)}")
         output.line(f"Online candidates: {','.join(told.online_candidates)}")
@@ -193,7 +199,7 @@ def _tell_model(told: service.ToldModel, answering: Answering) -> None:
         output.line("Onlining all nodes will not yield enough capacity")
 
 
-def _tell_site(told: site.ToldSite, *, is_json: bool) -> None:
+def _tell_site(told: "site.ToldSite", *, is_json: bool) -> None:
     for host, why in told.untold:
         left = f"{host} does not tell whether it has power, and is left as it is"
         output.complain(f"gridbridge: {left}: {why}")
@@ -216,18 +222,22 @@ def _tell_site(told: site.ToldSite, *, is_json: bool) -> None:
         output.line(f"  {one.host}: {one.doing.value}{one.tag and f' {one.tag}'}")
 
 
-def _tell_commands(told: service.ToldModel, path: str, *, is_json: bool) -> None:
+def _tell_commands(told: "service.ToldModel", path: str, *, is_json: bool) -> None:
     if path == ON_SCREEN:
         output.line("")
         output.line("Commands to run:")
         for line in told.shown:
             output.line(f"  {line}")
         return
+    from gridbridge.services.elastic import ganeti as service
+
     service.save(f"{service.BEGIN}{told.script}", path)
     tell = output.complain if is_json else output.line
     tell(f"The commands have been written to file '{path}'")
 
 
 def _save(text: str, path: str) -> None:
+    from gridbridge.services.elastic import ganeti as service
+
     service.save(text, path)
     output.complain(f"gridbridge: {path} is written")

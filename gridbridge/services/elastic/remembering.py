@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from gridbridge.decisions.elastic import rounds
 from gridbridge.decisions.elastic.moments import by_now
@@ -13,8 +14,9 @@ from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.sections import Balance, Demand
 from gridbridge.model.places import BALANCE_STATE
 from gridbridge.model.policy import Policy
-from gridbridge.services.elastic.memory import Memory
-from gridbridge.state.database import Database
+
+if TYPE_CHECKING:  # where nothing is remembered, a look loads no SQLAlchemy
+    from gridbridge.services.elastic.memory import Memory
 
 
 def is_hidden(path: str = "") -> bool:
@@ -54,8 +56,11 @@ def filled(seen: Situation, policy: Policy, path: str = "") -> Situation:
 
 
 @contextmanager
-def _memory(path: str) -> Iterator[Memory]:
+def _memory(path: str) -> "Iterator[Memory]":
     """Open what is kept, for reading alone."""
+    from gridbridge.services.elastic.memory import Memory
+    from gridbridge.state.database import Database
+
     database = Database.open(f"sqlite:///{path}", is_unchanged=True)
     try:
         yield Memory(database)
@@ -63,7 +68,7 @@ def _memory(path: str) -> Iterator[Memory]:
         database.close()
 
 
-def remembered(seen: Situation, memory: Memory, rules: Balance, demand: Demand) -> Situation:
+def remembered(seen: Situation, memory: "Memory", rules: Balance, demand: Demand) -> Situation:
     """Return a cell with all that is remembered but nodes; nothing of it is later than now."""
     able = (job for one in seen.cell.waiting if one.can_start for job in one.jobs)
     return replace(

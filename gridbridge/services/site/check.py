@@ -42,7 +42,7 @@ from gridbridge.services.site.inspection import (
 from gridbridge.services.site.logins import key_facts, rsync_facts, stage_facts
 from gridbridge.services.site.setup import HomeSeen, observe, see_home
 from gridbridge.services.site.wanted_queue import AskedQueue, choose
-from gridbridge.shell import host
+from gridbridge.shell import answers, host
 from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
 
@@ -107,16 +107,14 @@ def _account(policy: Policy) -> Iterator[Finding]:
 
 def findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]:
     """Look at everything and judge it, this host first; the digest is the configuration's."""
-    if policy.is_personal:
-        yield from _folders(policy, sha256, clock)
-        return
+    with answers.kept():  # transfer and best-effort queues ask a cell for much of the same
+        yield from (_folders if policy.is_personal else _site)(policy, sha256, clock)
+
+
+def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]:
+    """Look at a site of clusters that are not folders, and judge it."""
     if os.geteuid() != 0:
         yield NO_ROOT
-    facts = host_facts(policy)
-    yield from transfer_host.program_findings(facts)
-    yield from transfer_host.host_findings(facts, policy.site)
-    yield transfer_host.state_finding(facts, policy.site)
-    yield from room.findings(facts.room)
     with ThreadPoolExecutor(AT_ONCE) as threads:  # most of it is waiting for answers
         home = threads.submit(see_home, policy, host.name())  # the first: situations wait for it
         situations = {
@@ -124,7 +122,14 @@ def findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Findi
         }
         keys, rsync = threads.submit(key_facts, policy), threads.submit(rsync_facts, policy)
         stages = threads.submit(stage_facts, policy)
+        own = threads.submit(lambda: tuple(balancer.findings(policy, clock)))
+        facts = host_facts(policy)  # while the cells are asked
         cells = _cells(policy, threads, clock)
+        best = [threads.submit(_besteffort, policy, {name: cells[name]}) for name in cells]
+    yield from transfer_host.program_findings(facts)
+    yield from transfer_host.host_findings(facts, policy.site)
+    yield transfer_host.state_finding(facts, policy.site)
+    yield from room.findings(facts.room)
     facts = replace(facts, cells=cells, poller=poller_facts(sha256, clock.now_s()))
     facts = replace(facts, keys=keys.result(), without_rsync=rsync.result())
     facts = replace(facts, stages=stages.result())
@@ -136,8 +141,8 @@ def findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Findi
     queues = _queues(home)
     yield from nameless.findings(queues, policy)
     yield from brokerage.findings(policy, queues)
-    yield from besteffort.check(policy, cells)
-    yield from balancer.findings(policy, clock)
+    yield from (each for found in best for each in found.result())
+    yield from own.result()
     yield from runner.findings(clock)
     yield from rounds.findings(clock.now())
     yield versions.finding()
@@ -147,6 +152,10 @@ def findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Findi
     has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
     for queue, situation in situations.items():
         yield from _queue(queue, situation, facts.poller if has_values else None)
+
+
+def _besteffort(policy: Policy, cells: dict[str, CellFacts]) -> tuple[Finding, ...]:
+    return tuple(besteffort.check(policy, cells))
 
 
 def _queues(home: Future[HomeSeen]) -> Mapping[str, Settings]:

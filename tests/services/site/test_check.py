@@ -104,3 +104,40 @@ def test_the_local_cluster_is_looked_at_once_for_all_queues(
     assert asked == [host.name()]
     told = {each.item for each in found if "qconf: silent" in each.found}
     assert told == {f"queue q{n}" for n in range(9)}
+
+
+CLIENT = """#!/bin/sh
+echo "${{0##*/}} $*" >>{folder}/asked.$SGE_CELL
+case "${{0##*/}} $*" in
+"qconf -sc") echo "remote remote BOOL == YES NO FALSE 0";;
+"qconf -sq*") printf '%s\\n' 'qname all.q' 'hostlist master' 'slots 1';;
+"qconf -spl") echo mpi;;
+"qconf -sel"|"qconf -so"|"qconf -sm"|"qconf -ss"|"qconf -sh") echo "no such list defined";;
+qstat*) echo '<job_info><queue_info></queue_info><job_info></job_info></job_info>';;
+*) echo "load_sensor none";;
+esac
+"""
+
+
+def test_no_cell_is_asked_the_same_twice(tmp_path: Path) -> None:
+    """Transfer queues, best-effort queues and the balancer ask for much of the same."""
+    cells = ""
+    for name, port in (("a", 1), ("b", 3)):
+        common = tmp_path / name / "common"
+        common.mkdir(parents=True)
+        (common / "act_qmaster").write_text("master\n")
+        cells += f"[cluster.{name}]\nqmaster_port = {port}\nexecd_port = {port + 1}\n"
+        cells += f'root = "{tmp_path}"\ncell = "{name}"\nbinaries = "{tmp_path}"\n'
+    for program in ("qconf", "qstat", "qping"):
+        (tmp_path / program).write_text(CLIENT.format(folder=tmp_path))
+        (tmp_path / program).chmod(0o755)
+    path = tmp_path / "gridbridge.toml"
+    queue = '[queue.q]\ncluster = "b"\nslots = 2\npending_limit = 4\n'
+    path.write_text(f'[site]\ncluster = "a"\n{cells}{queue}')
+
+    tuple(service.findings(policy_file.load(str(path)), "", Clock()))
+
+    for name in ("a", "b"):
+        questions = (tmp_path / f"asked.{name}").read_text().splitlines()
+        assert "qconf -sc" in questions
+        assert {one for one in questions if questions.count(one) > 1} == set()

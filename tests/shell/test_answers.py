@@ -1,0 +1,56 @@
+"""Programs' answers that are kept for one look: each is asked for once, by several at once, too."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import CommandFailed
+from gridbridge.shell import answers
+from gridbridge.shell.runner import run
+
+ENV = {"PATH": "/usr/bin:/bin"}
+
+
+def asked(folder: Path, *words: str, stdin: bytes = b"", **env: str) -> bytes:
+    """Have a program run that notes each of its runs; return what it printed."""
+    script = f'echo >>{folder}/runs; echo "$@"; cat'
+    return run(("/bin/sh", "-c", script, "sh", *words), ENV | env, 10, stdin).stdout
+
+
+def runs(folder: Path) -> int:
+    """Return how many times it ran."""
+    return len((folder / "runs").read_text())
+
+
+def test_the_same_question_is_asked_once(tmp_path: Path) -> None:
+    with answers.kept(), ThreadPoolExecutor(4) as threads:
+        told = {*threads.map(lambda _: asked(tmp_path, "-sc"), range(8))}
+
+    assert (told, runs(tmp_path)) == ({b"-sc\n"}, 1)
+
+
+def test_another_question_another_cell_or_an_input_is_asked_anew(tmp_path: Path) -> None:
+    with answers.kept():
+        asked(tmp_path, "-sc")
+        asked(tmp_path, "-sq")
+        asked(tmp_path, "-sc", SGE_CELL="beta")
+        asked(tmp_path, "-sc", stdin=b"x")
+        asked(tmp_path, "-sc", stdin=b"x")
+
+    assert runs(tmp_path) == 5
+
+
+def test_after_the_look_all_is_asked_anew(tmp_path: Path) -> None:
+    with answers.kept():
+        asked(tmp_path, "-sc")
+    asked(tmp_path, "-sc")
+
+    assert runs(tmp_path) == 2
+
+
+def test_a_program_that_can_not_be_started_is_so_for_all_who_ask() -> None:
+    with answers.kept():
+        for _ in range(2):
+            with pytest.raises(CommandFailed, match="nowhere"):
+                run(("/nowhere",), ENV, 10)
