@@ -35,6 +35,16 @@ def varying(text: str) -> Varying:
     return Varying(usual=usual, others=others)
 
 
+def lists(text: str) -> tuple[tuple[str, dict[str, str]], ...]:
+    """Read a list of pairs of a queue as it usually is, and as each host or group has it.
+
+    Each comes with what follows the queue's name in that of the object: nothing, `@n1` or `@@big`.
+    """
+    every = varying(text)
+    others = ((f"@{where}", pairs(value)) for where, value in every.others)
+    return (("", pairs(every.usual)), *others)
+
+
 def pairs(value: str) -> dict[str, str]:
     """Read `a=1,b=2` (or NONE) as qconf writes lists; the first word of overrides counts."""
     plain = value.partition(",[")[0]

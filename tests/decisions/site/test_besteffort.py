@@ -147,6 +147,16 @@ def test_a_queue_that_lost_its_resource_is_put_right_and_no_local_queue() -> Non
     assert (edit.verb, edit.name, edit.value) == (Verb.MERGE, "gb-be1", "gb_besteffort=TRUE")
 
 
+def test_a_list_for_a_host_has_the_resource_too() -> None:
+    """It takes the place of the whole usual list."""
+    cell = ready()
+    own = {"complex_values": "gb_besteffort=TRUE,[n1=exclusive=1],[@big=gb_besteffort=TRUE]"}
+    queue = cell.queues["gb-be1"] | own
+    (edit,) = edits(replace(cell, queues={**cell.queues, "gb-be1": queue}))
+
+    assert (edit.verb, edit.name, edit.value) == (Verb.MERGE, "gb-be1@n1", "gb_besteffort=TRUE")
+
+
 def test_a_host_with_more_slots_gets_more_and_keeps_the_old_queues() -> None:
     cell = ready()
     done = edits(replace(cell, slots={**cell.slots, "all.q": {"n1": 2, "n2": 3}}))

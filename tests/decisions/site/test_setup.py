@@ -67,6 +67,44 @@ def test_every_home_queue_says_remote_false_or_such_a_request_waits_for_ever() -
     ]
 
 
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ("NONE,[alpha-n1=exclusive=1]", ["low.q", "low.q@alpha-n1"]),
+        ("remote=FALSE,[alpha-n1=exclusive=1]", ["low.q@alpha-n1"]),
+        ("gpu=1,remote=FALSE,[@big=gpu=2,lic=1],[n1=NONE]", ["low.q@@big", "low.q@n1"]),
+        ("remote=FALSE,[alpha-n1=exclusive=1,remote=FALSE],[@big=remote=0]", []),
+    ],
+)
+def test_each_list_for_a_host_says_remote_false_too(values: str, names: list[str]) -> None:
+    """It takes the place of the whole usual list, and so of the remote=FALSE in that."""
+    situation = at_home(a_ready_situation(), queues={"low.q": {"complex_values": values}})
+    (found,) = (each for each in findings(situation) if each.item == "queue low.q")
+
+    assert (found.state is State.OK, [edit.name for edit in found.mend]) == (not names, names)
+    assert [qconf.command(edit) for edit in found.mend] == [
+        f"qconf -mattr queue complex_values remote=FALSE {name}" for name in names
+    ]
+    assert all(name.partition("@")[2] in found.found for name in names if names[0] != "low.q")
+
+
+def test_removal_takes_remote_from_the_lists_for_hosts_as_well() -> None:
+    """A resource that a queue still has anywhere can't be removed."""
+    values = "remote=FALSE,[n1=exclusive=1,remote=FALSE],[n2=gpu=1]"
+    situation = at_home(a_ready_situation(), queues={"low.q": {"complex_values": values}})
+    dropped = [edit.name for edit in removal(situation, ()) if edit.value == "remote=FALSE"]
+
+    assert dropped == ["low.q", "low.q@n1"]
+
+
+def test_the_transfer_queue_sends_its_jobs_away_on_its_host() -> None:
+    own = "remote=TRUE,[tee=licence=1]"
+    situation = a_ready_situation(complex_values=own)
+    (edit,) = (each for each in edits(situation) if "remote=TRUE" in each)
+
+    assert edit[:2] == ("merge into attribute", "transfer-beta@tee")
+
+
 def test_another_transfer_queue_keeps_its_remote_true() -> None:
     situation = a_ready_situation()
     other = {**situation.home.queues, "transfer-gamma": {"complex_values": "remote=1,x=2"}}

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-from gridbridge.model.attributes import Settings, is_besteffort, is_transfer, words
+from gridbridge.model.attributes import Settings, is_besteffort, is_transfer, varying, words
 from gridbridge.model.places import METHODS
 from gridbridge.model.site.besteffort import BestEffortCell
 
@@ -123,7 +123,5 @@ def written(slots: Mapping[str, int]) -> str:
 
 def subordinate_lists(queue: Settings) -> dict[str, str]:
     """Return a queue's subordinate_list, by host or group that has its own; '' for the others."""
-    value = queue.get("subordinate_list", "NONE").replace(" ", "")
-    plain, _, _ = value.partition(",[")
-    own = re.findall(r"\[([^=\]]+)=([^\]]*)\]", value)
-    return {"": plain, **dict(own)}
+    found = varying(queue.get("subordinate_list", "NONE").replace(" ", ""))
+    return {"": found.usual, **dict(found.others)}

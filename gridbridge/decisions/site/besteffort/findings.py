@@ -14,7 +14,7 @@ from gridbridge.decisions.site.besteffort.blocks import (
     superordinate,
     written,
 )
-from gridbridge.model.attributes import pairs, words
+from gridbridge.model.attributes import pairs, varying, words
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.site.besteffort import BestEffortCell
 from gridbridge.model.site.setup import Complex, Edit, Finding, State, Verb
@@ -120,7 +120,7 @@ def _queue(
         yield Finding(item=item, state=State.BROKEN, found="missing", right=told, mend=(edit,))
         return
     for key, value in right.items():
-        yield _attribute(cluster, name, key, found.get(key, ""), value)
+        yield from _attributes(cluster, name, key, found.get(key, ""), value)
 
 
 def _right(cell: BestEffortCell, model: str) -> dict[str, str]:
@@ -145,6 +145,17 @@ def _environments(cell: BestEffortCell, model: str) -> Iterator[str]:
     for name in words(cell.queues[model].get("pe_list", "NONE")):
         if cell.environments.get(name, {}).get("allocation_rule") == WHOLE_JOB:
             yield name
+
+
+def _attributes(cluster: str, queue: str, name: str, found: str, right: str) -> Iterator[Finding]:
+    """Judge an attribute; a list for a host takes the place of the usual one, and is judged too."""
+    if name != "complex_values":
+        yield _attribute(cluster, queue, name, found, right)
+        return
+    every = varying(found)
+    yield _attribute(cluster, queue, name, every.usual, right)
+    for where, value in every.others:
+        yield _attribute(cluster, f"{queue}@{where}", name, value, right)
 
 
 def _attribute(cluster: str, queue: str, name: str, found: str, right: str) -> Finding:

@@ -7,7 +7,7 @@ says FALSE; and a value on a host or on `global` would contradict the transfer q
 
 from collections.abc import Iterator
 
-from gridbridge.model.attributes import is_transfer, pairs
+from gridbridge.model.attributes import is_transfer, lists, pairs
 from gridbridge.model.site.setup import (
     CellSetup,
     Complex,
@@ -71,23 +71,29 @@ def remote_findings(situation: SetupSituation) -> tuple[Finding, ...]:
 
 
 def _home_queue(name: str, values: str, situation: SetupSituation) -> Finding:
-    item, found = f"queue {name}", pairs(values).get(REMOTE)
-    if found is not None:
-        return Finding(item=item, state=State.OK, found=f"remote={found}")
-    edit = Edit(
+    every = lists(values)
+    lacking = [where for where, found in every if REMOTE not in found]
+    if not lacking:
+        return Finding(item=f"queue {name}", state=State.OK, found=f"remote={every[0][1][REMOTE]}")
+    hosts = ", ".join(where[1:] for where in lacking if where)
+    on = f" on {hosts}, whose list takes the place of the usual one" if lacking[0] else ""
+    return Finding(
+        item=f"queue {name}",
+        state=State.BROKEN,
+        found=f"no value of remote{on}: `-l remote=false` would wait for ever",
+        right="complex_values remote=FALSE" + (f" on {hosts} too" if hosts else ""),
+        mend=tuple(_no_remote(f"{name}{where}", situation) for where in lacking),
+    )
+
+
+def _no_remote(queue: str, situation: SetupSituation) -> Edit:
+    return Edit(
         verb=Verb.MERGE,
         cell=situation.wanted.home,
         kind="queue",
-        name=name,
+        name=queue,
         attribute="complex_values",
         value="remote=FALSE",
-    )
-    return Finding(
-        item=item,
-        state=State.BROKEN,
-        found="no value of remote: `-l remote=false` would wait for ever",
-        right="complex_values remote=FALSE",
-        mend=(edit,),
     )
 
 

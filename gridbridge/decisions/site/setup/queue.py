@@ -1,11 +1,12 @@
 """The transfer queue itself (queue_conf(5))."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from gridbridge.decisions.site.reload import AWAIT
 from gridbridge.decisions.site.setup.people import list_findings
 from gridbridge.decisions.site.setup.requests import promised, request_findings
-from gridbridge.model.attributes import is_besteffort, is_transfer, is_true, pairs, words
+from gridbridge.model.attributes import is_besteffort, is_transfer, is_true, lists, words
 from gridbridge.model.places import METHODS
 from gridbridge.model.report import count
 from gridbridge.model.site.setup import (
@@ -154,16 +155,19 @@ def _edit(wanted: Wanted, verb: Verb, attribute: str, value: str) -> Edit:
 
 
 def _remote(wanted: Wanted, queue: Mapping[str, str]) -> Finding:
-    item = f"queue {wanted.queue}: remote"
-    found = pairs(queue.get("complex_values", "")).get("remote", "")
-    if is_true(found):
-        return Finding(item=item, state=State.OK, found=f"remote={found}")
+    item, every = f"queue {wanted.queue}: remote", lists(queue.get("complex_values", ""))
+    wrong = [(where, found) for where, found in every if not is_true(found.get("remote", ""))]
+    if not wrong:
+        return Finding(item=item, state=State.OK, found=f"remote={every[0][1]['remote']}")
+    where, found = wrong[0]
+    told = f"remote={found['remote']}" if "remote" in found else "no value of remote"
+    edit = _edit(wanted, Verb.MERGE, "complex_values", "remote=TRUE")
     return Finding(
         item=item,
         state=State.BROKEN,
-        found=f"remote={found}" if found else "no value of remote",
+        found=f"{told} on {where[1:]}" if where else told,
         right="remote=TRUE",
-        mend=(_edit(wanted, Verb.MERGE, "complex_values", "remote=TRUE"),),
+        mend=tuple(replace(edit, name=f"{wanted.queue}{where}") for where, _ in wrong),
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from gridbridge.decisions.site.setup.complexes import REMOTE
 from gridbridge.decisions.site.setup.host import SENSOR
 from gridbridge.decisions.site.setup.people import taken_back
-from gridbridge.model.attributes import is_transfer, is_true, pairs, words
+from gridbridge.model.attributes import is_transfer, is_true, lists, pairs, words
 from gridbridge.model.elastic.nodes import is_same_host
 from gridbridge.model.site.setup import CellSetup, Edit, SetupSituation, Undo, Verb
 
@@ -87,16 +87,17 @@ def _damping(situation: SetupSituation) -> Iterator[Edit]:
 def _remote(situation: SetupSituation) -> Iterator[Edit]:
     """Take `remote` from the queues and then from the table."""
     for name, queue in situation.home.queues.items():
-        found = pairs(queue.get("complex_values", "")).get(REMOTE)
-        if found is not None and not is_true(found):
-            yield Edit(
-                verb=Verb.DROP,
-                cell=situation.wanted.home,
-                kind="queue",
-                name=name,
-                attribute="complex_values",
-                value=f"{REMOTE}={found}",
-            )
+        for where, values in lists(queue.get("complex_values", "")):
+            found = values.get(REMOTE)
+            if found is not None and not is_true(found):
+                yield Edit(
+                    verb=Verb.DROP,
+                    cell=situation.wanted.home,
+                    kind="queue",
+                    name=f"{name}{where}",
+                    attribute="complex_values",
+                    value=f"{REMOTE}={found}",
+                )
     if REMOTE in situation.home.complexes:
         yield Edit(verb=Verb.DROP_COMPLEX, cell=situation.wanted.home, name=REMOTE)
 

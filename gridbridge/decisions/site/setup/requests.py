@@ -8,7 +8,7 @@ has. A FORCED resource keeps all other jobs away, so only the administrator give
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from gridbridge.model.attributes import Settings, pairs
+from gridbridge.model.attributes import Settings, pairs, varying
 from gridbridge.model.places import is_place
 from gridbridge.model.site.setup import Complex, Edit, Finding, SetupSituation, State, Verb
 
@@ -27,8 +27,8 @@ def promised(situation: SetupSituation) -> tuple[str, ...]:
 def request_findings(situation: SetupSituation, queue: Settings) -> Iterator[Finding]:
     """Judge what the queue, its host and `global` say of the mapping's resources."""
     for row in _needed(situation, queue):
-        yield _missing(row, situation)
-    for name, value in pairs(queue.get("complex_values", "")).items():
+        yield _missing(row, situation, queue)
+    for name, value in pairs(_here(situation, queue)).items():
         if name in situation.wanted.resources:
             item = f"queue {situation.wanted.queue}: resource {name}"
             yield Finding(item=item, state=State.OK, found=f"{name}={value}")
@@ -36,7 +36,7 @@ def request_findings(situation: SetupSituation, queue: Settings) -> Iterator[Fin
 
 def _needed(situation: SetupSituation, queue: Settings) -> Iterator[Complex]:
     """Give the resources that can be asked for and have no value where the queue is."""
-    known = {*queue, *pairs(queue.get("complex_values", ""))}
+    known = {*queue, *pairs(_here(situation, queue))}
     for host in situation.home.exec_hosts.values():
         known |= pairs(host.get("complex_values", "")).keys()
         known |= pairs(host.get("load_values", "")).keys()
@@ -44,6 +44,13 @@ def _needed(situation: SetupSituation, queue: Settings) -> Iterator[Complex]:
         row = situation.home.complexes.get(name)
         if row and row.requestable == ASKABLE and name not in known and not is_place(name):
             yield row
+
+
+def _here(situation: SetupSituation, queue: Settings) -> str:
+    """Return the queue's complex_values on its host, be they the host's own or its groups'."""
+    found = varying(queue.get("complex_values", ""))
+    groups = {where for where, _ in found.others if where.startswith("@")}
+    return found.on(situation.wanted.host, groups)
 
 
 def _most(row: Complex) -> str:
@@ -55,13 +62,15 @@ def _most(row: Complex) -> str:
     return ""
 
 
-def _missing(row: Complex, situation: SetupSituation) -> Finding:
+def _missing(row: Complex, situation: SetupSituation, queue: Settings) -> Finding:
     wanted, value = situation.wanted, _most(row)
+    own = [where for where, _ in varying(queue.get("complex_values", "")).others]
+    name = f"{wanted.queue}@{wanted.host}" if wanted.host in own else wanted.queue
     edit = Edit(
         verb=Verb.MERGE,
         cell=wanted.home,
         kind="queue",
-        name=wanted.queue,
+        name=name,
         attribute="complex_values",
         value=f"{row.name}={value}",
     )
@@ -71,5 +80,5 @@ def _missing(row: Complex, situation: SetupSituation) -> Finding:
         found=f"no value: a job that asks for {row.name} is never sent to {wanted.remote}",
         right=f"{row.name}={value}" if value else "the values that jobs may ask for",
         mend=(edit,) if value else (),
-        hint="" if value else f"qconf -mattr queue complex_values {row.name}=... {wanted.queue}",
+        hint="" if value else f"qconf -mattr queue complex_values {row.name}=... {name}",
     )
