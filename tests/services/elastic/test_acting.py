@@ -733,7 +733,7 @@ def test_a_host_whose_machine_went_with_the_state_file_is_told_with_what_takes_i
     world.minutes(20)
     unknown = told_of(caplog, "no_machine")
     world.cloud.is_silent = False
-    world.minutes(1)
+    world.minutes(20)
 
     assert [] == unknown
     (told,) = set(told_of(caplog, "no_machine"))
