@@ -138,6 +138,10 @@ class NotOurs(GridbridgeError):
     """The job of a transfer's id is another's, or of another transfer: numbers have begun anew."""
 
 
+class OwnerUnknown(GridbridgeError):
+    """Nobody knows the account of an owner now: nothing was done as that person."""
+
+
 class Barred(GridbridgeError):
     """A remote cluster refused a job's owner so often that the job is not sent there."""
 

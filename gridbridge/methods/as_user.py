@@ -3,7 +3,7 @@
 Run as root by the service account through one sudoers line. It takes the name of a spool record,
 never a command. It acts as the owner of that file, never as root or a system account, and the
 remote job must be that person's and bear the record's transfer as its account. Exit status: 0 done,
-1 failed, 2 refused, 3 the job of that id is not this transfer's.
+1 failed, 2 refused, 3 the job of that id is not this transfer's, 6 the owner's account is gone.
 
 VERB is hold, release, suspend, resume, delete or unstage. Of campaigns, with a file of a person's
 own: send-arrays FILE CLUSTER ARRAY TASKS [ARRAY TASKS ...], send-copies FILE CLUSTER ARRAY TASKS,
@@ -30,6 +30,7 @@ from gridbridge.methods.owner import (
     leave,
     lift_limits,
     read_config,
+    require_account,
     require_person,
 )
 from gridbridge.model import message
@@ -91,6 +92,7 @@ def perform(arguments: list[str]) -> NoReturn:
     record, uid = read_record(name)
     require_person(config, name, uid)
     cluster = remote_cluster(config, record)
+    require_account(uid)
     go_on_apart()
     person = become(uid)
     remote = away(cluster, record.remote, person)

@@ -114,6 +114,14 @@ def require_person(config: "dict[str, dict[str, object]]", file: str, uid: int) 
         raise Refused(f"{file}: nothing is done as uid {uid}")
 
 
+def require_account(uid: int) -> None:
+    """Raise NoOwner where nobody can become that person, before anything is noted or done."""
+    try:
+        pwd.getpwuid(uid)
+    except KeyError as error:
+        raise NoOwner(f"uid {uid} has no account") from error
+
+
 def become(uid: int) -> str:
     """Become that person, with their groups, for ever; return their login name.
 

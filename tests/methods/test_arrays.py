@@ -13,7 +13,7 @@ from gridbridge.errors import Ended, GridbridgeError, LedgerLost, NotOurs
 from gridbridge.methods import as_user, owner
 from gridbridge.methods.arrays import order, verbs
 from gridbridge.methods.arrays.order import Order
-from gridbridge.methods.arrays.sending import Sent
+from gridbridge.methods.arrays.sending import Sending, Sent
 from gridbridge.methods.arrays.worker import Gone, Worker
 from gridbridge.methods.owner import NotNow, Refused, RefusedThere
 from gridbridge.methods.scope import FIRST_SIGNAL
@@ -28,6 +28,9 @@ CONFIG: dict[str, dict[str, object]] = {
     "site": {"cluster": "alpha"},
     "cluster": {"beta": {"qmaster_port": 1}},
 }
+
+
+NOBODY = 54321  # a uid that no account has
 
 
 @pytest.fixture(name="asked")
@@ -281,6 +284,19 @@ def test_who_has_no_account_now_may_have_one_later(monkeypatch: pytest.MonkeyPat
 
     with pytest.raises(owner.NoOwner, match="uid 7 has no account"):
         Worker(7, answers).ask("submit")
+
+
+def test_nothing_is_intended_for_an_owner_without_an_account(
+    tmp_path: Path, asked: Callable[[str], Order]
+) -> None:
+    """What is intended and never submitted keeps a cancelled campaign from ending."""
+    order = asked("send-arrays c.12 beta 3 0-9:1")
+    with Ledger(12, str(tmp_path)) as ledger:
+        ledger.require(NOBODY, "digest")
+        (sent,) = Sending(order, ledger, None).submitted()
+
+        assert isinstance(sent.error, owner.NoOwner)
+        assert ledger.arrays() == ()
 
 
 def test_no_module_of_it_is_too_long_for_whoever_lets_it_run_as_root() -> None:

@@ -1,8 +1,16 @@
 """Submits, releases and deletes arrays as their owners, through gridbridge-as-user."""
 
-from gridbridge.apply import as_user
-from gridbridge.errors import AlreadySubmitted, GridbridgeError, LedgerLost, NotRead, ParseError
+from gridbridge.apply import as_user, ownerless
+from gridbridge.errors import (
+    AlreadySubmitted,
+    GridbridgeError,
+    LedgerLost,
+    NotRead,
+    OwnerUnknown,
+    ParseError,
+)
 from gridbridge.model.campaigns.campaign import Array, Attempt, Noted, Sent
+from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.model.campaigns.numbers import (
     read_attempts,
     read_places,
@@ -18,6 +26,7 @@ from gridbridge.model.places import (
     REFUSED_THERE,
     SUBMITTED_BEFORE,
 )
+from gridbridge.model.policy import Policy
 from gridbridge.shell.runner import Completed
 
 REFUSED = 2
@@ -37,10 +46,6 @@ class ArrayRefused(GridbridgeError):
 
 class NotNow(GridbridgeError):
     """A cluster takes no array of this owner now; nothing was submitted."""
-
-
-class OwnerUnknown(GridbridgeError):
-    """Nobody knows the account of a campaign's owner now; nothing was done."""
 
 
 ERRORS: dict[int, type[GridbridgeError]] = {
@@ -97,6 +102,13 @@ def delete(array: Array) -> int:
     one that was never submitted.
     """
     return _delete(array)
+
+
+def delete_for_nobody(policy: Policy, owner: str, array: Array) -> int:
+    """Do as `delete` for an owner whose account is gone, as the service; NotDeleted else."""
+    name = str(ArrayId(policy.site.cluster, array.campaign, array.number))
+    ids = [one.job_id for one in noted(array.campaign) if one.number == array.number]
+    return ownerless.delete_array(policy, array.cluster, owner, name, (*ids, array.job_id))
 
 
 def delete_places(array: Array, places: tuple[range, ...]) -> None:

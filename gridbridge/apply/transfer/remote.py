@@ -2,14 +2,16 @@
 
 import os
 
-from gridbridge.apply import as_user
+from gridbridge.apply import as_user, ownerless
 from gridbridge.apply.adapters import adapter_of, status_of
 from gridbridge.apply.clusters import away
 from gridbridge.apply.transfer.home import LocalTasks
 from gridbridge.batch import submitter
 from gridbridge.decisions.transfer.endings import verdict_of
+from gridbridge.errors import OwnerUnknown
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Cause, Message, Outcome, short
+from gridbridge.model.places import NO_OWNER
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
 from gridbridge.model.transfer.plan import Action, Orphan
@@ -31,8 +33,16 @@ class RemoteJobs:
         """Delete the remote job as its owner; a person whose site is embedded is nobody else."""
         if self._policy.is_personal:
             _delete_own(away(self._policy, action.transfer.remote), action.transfer)
-        else:
+            return
+        try:
             _as_owner("delete", action.transfer)
+        except OwnerUnknown:
+            self._delete_for_nobody(action.transfer)
+
+    def _delete_for_nobody(self, transfer: Transfer) -> None:
+        """Delete it as the service; NotDeleted where that may not."""
+        job = str(transfer.remote_id or "")
+        ownerless.delete_job(self._policy, transfer.remote, transfer.owner, transfer.name, job)
 
     def give_up(self, action: Action) -> Message:
         """Delete a job in error state and learn why it got there."""
@@ -82,7 +92,10 @@ def _as_owner(verb: str, transfer: Transfer) -> None:
 
     Raises NotOurs when the id of its job is another job's by now.
     """
-    as_user.call(verb, os.path.basename(transfer.record)).checked()
+    done = as_user.call(verb, os.path.basename(transfer.record))
+    if done.status == NO_OWNER:
+        raise OwnerUnknown(as_user.last_words(done))
+    done.checked()
 
 
 def _delete_own(where: Away, transfer: Transfer) -> None:

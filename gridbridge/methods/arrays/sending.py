@@ -97,6 +97,8 @@ class Sending:
         one.job = ledger.job(number)
         if not (one.job or order.is_of_copies):
             require_ended(order, ledger, place)
+        if not one.job:
+            owner.require_account(ledger.uid)  # nothing is intended that nobody can submit
         ledger.intend(number, order.cluster, order.tasks[place], order.is_of_copies)
         if one.job:
             return

@@ -1,13 +1,13 @@
 """Does what a cycle decided: it notes each step before the next, so that each may be repeated."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
 
 from gridbridge.apply.campaigns import arrays
 from gridbridge.decisions.campaigns.copies import is_dropped
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, OwnerUnknown
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Outcome
 from gridbridge.model.campaigns.copies import Losers
 from gridbridge.model.campaigns.events import ROOTS
@@ -51,6 +51,7 @@ class Actions:
         failures: Failures,
         acts: ArrayCommands = arrays,
         most: int = MOST,
+        ownerless: Callable[[Array], int] | None = None,
     ) -> None:
         self._campaigns = campaigns = Campaigns(database)
         self._tries = CampaignTries(database, campaigns)
@@ -58,6 +59,7 @@ class Actions:
         self._clock = clock
         self._troubles = troubles = Troubles(CampaignEvents(database), clock, failures)
         self._acts = acts
+        self._ownerless = ownerless  # deletes for an owner whose account is gone
         self._turns = turns = Turns(campaigns, clock, failures)
         self._noting = noting = Noting(database, observations, clock)
         self._answers = answers = Answers(database, acts, clock, failures, noting, troubles)
@@ -165,13 +167,21 @@ class Actions:
         Returns its id there, 0 for one that was never submitted, None when it can't be deleted.
         """
         try:
-            job_id = self._acts.delete(array)
+            job_id = self._delete_there(array)
         except GridbridgeError as error:
             tell("event=not_deleted", array, error)
             self._troubles.note_undeleted(array, error)
             return None
         self._troubles.close(ROOTS, array)
         return job_id
+
+    def _delete_there(self, array: Array) -> int:
+        try:
+            return self._acts.delete(array)
+        except OwnerUnknown:
+            if self._ownerless is None:
+                raise
+            return self._ownerless(array)
 
 
 def _not_of(campaigns: Container[int], rows: Iterable[Row]) -> tuple[Row, ...]:

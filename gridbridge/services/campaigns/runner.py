@@ -9,9 +9,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 
+from gridbridge.apply.campaigns import arrays
 from gridbridge.apply.clusters import keep_connections
 from gridbridge.decisions.campaigns import cycle as rules
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.campaign import Array
 from gridbridge.model.campaigns.plan import Plan, Seen
 from gridbridge.model.policy import Policy
 from gridbridge.services.campaigns import journalled
@@ -67,7 +69,15 @@ class Runner:
         marks = Marks(self.database)
         self._updator = Updator(policy, self.database, predictions, marks, clock, is_dry=is_dry)
         observations, most = Observations(self.database), policy.runner.max_tasks
-        self._actions = Actions(self.database, observations, clock, policy.failures, most=most)
+        self._campaigns = campaigns
+        self._actions = Actions(
+            self.database,
+            observations,
+            clock,
+            policy.failures,
+            most=most,
+            ownerless=self._delete_for_nobody,
+        )
         self._publication = Publication(self.database, campaigns, self._forecasts, clock)
         self._intake = Intake(
             self.database,
@@ -133,6 +143,11 @@ class Runner:
         with suppress(GridbridgeError):  # they are told once more
             self._notifier.finish()
         self.database.close()
+
+    def _delete_for_nobody(self, array: Array) -> int:
+        """Delete an array whose owner's account is gone."""
+        campaign = self._campaigns.find(array.campaign)
+        return arrays.delete_for_nobody(self._policy, campaign.owner if campaign else "", array)
 
     def _sweep(self) -> None:
         """Remove what is kept no longer, now and then."""

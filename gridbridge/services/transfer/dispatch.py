@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 
+from gridbridge.apply.ownerless import NotDeleted
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer.endings import verdict_of
 from gridbridge.errors import Disputed, GridbridgeError, NotOurs
@@ -41,6 +42,7 @@ class Dispatcher:
         self._failing: dict[Name, Backoff] = {}  # the acts that failed when they were last done
         self.disputed: set[Key] = set()  # transfers for which no end is believed
         self.not_ours: list[Transfer] = []  # their ids belong to other jobs by now
+        self.not_deleted: list[tuple[Transfer, str]] = []  # of owners without account, and why
         self.open: dict[Name, tuple[Action, Future[Message | None]]] = {}
 
     def may_begin(self, action: Action) -> bool:
@@ -71,6 +73,9 @@ class Dispatcher:
             except NotOurs as error:
                 _log.warning("event=not_ours act=%s why=%r", action.act.value, short(str(error)))
                 self.not_ours.append(action.transfer)
+                self._rest(name)
+            except NotDeleted as error:
+                self.not_deleted.append((action.transfer, str(error)))
                 self._rest(name)
             except (GridbridgeError, OSError) as error:
                 _log.warning("event=failed act=%s why=%r", action.act.value, short(str(error)))

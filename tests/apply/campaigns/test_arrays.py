@@ -8,12 +8,13 @@ import pytest
 
 from gridbridge.apply import as_user
 from gridbridge.apply.campaigns import arrays
-from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused, NotNow, OwnerUnknown
+from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused, NotNow
 from gridbridge.errors import (
     AlreadySubmitted,
     CommandFailed,
     GridbridgeError,
     LedgerLost,
+    OwnerUnknown,
     ParseError,
 )
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Outcome

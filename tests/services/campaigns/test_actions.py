@@ -12,11 +12,16 @@ from gridbridge.apply.campaigns.arrays import (
     CampaignEnded,
     CampaignRefused,
     NotNow,
-    OwnerUnknown,
 )
 from gridbridge.decisions.campaigns.ending.portions import PORTION
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
-from gridbridge.errors import AlreadySubmitted, GridbridgeError, LedgerLost, NotRead
+from gridbridge.errors import (
+    AlreadySubmitted,
+    GridbridgeError,
+    LedgerLost,
+    NotRead,
+    OwnerUnknown,
+)
 from gridbridge.model.campaigns.campaign import (
     AT_ONCE,
     Array,
@@ -716,3 +721,30 @@ def test_what_root_knows_more_of_is_taken_over_before_anything_is_sent(
     assert [(one.task, one.attempt) for one in campaigns.pending(second)] == [(1, 2)]
     assert grid.told == []
     assert told_of(campaigns) == {(Code.RESTORED, "", 0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [(0, []), (71, [(ArrayState.RELEASED, 71)])],
+    ids=["never there", "there"],
+)
+def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
+    campaigns: Campaigns, grid: Grid, found: int, expected: list[tuple[ArrayState, int]]
+) -> None:
+    """One that was intended and never submitted is over by that: its campaign can end."""
+    array = campaigns.intend(1, "beta", 1, NOON)
+    assert array
+    grid.failing["delete"] = OwnerUnknown("uid 1000 has no account")
+    asked = list[Array]()
+
+    def for_nobody(one: Array) -> int:
+        asked.append(one)
+        return found
+
+    database = campaigns.database
+    learnt = Observations(database)
+    act = Actions(database, learnt, Clock(), Failures(), grid, ownerless=for_nobody)
+    act.do(Plan(deleted=(array,)))
+
+    assert asked == [array]
+    assert [(one.state, one.job_id) for one in campaigns.open_arrays()] == expected

@@ -3,6 +3,7 @@
 from concurrent.futures import Future
 from types import SimpleNamespace
 
+from gridbridge.apply.ownerless import NotDeleted
 from gridbridge.errors import GridbridgeError, NotOurs
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.services.transfer.dispatch import Dispatcher
@@ -62,3 +63,13 @@ def test_whose_job_is_another_by_now_is_told_to_who_asks() -> None:
     failing.tries(1)
 
     assert failing.dispatcher.not_ours == [DELETION.transfer]
+
+
+def test_a_job_that_is_left_since_its_owners_account_is_gone_is_told() -> None:
+    """`gridbridge why` shows it; the act is repeated, as somebody may give the right to delete."""
+    failing = Failing()
+    failing.error = NotDeleted("the account of alice is gone")
+    failing.tries(1)
+
+    assert failing.dispatcher.not_deleted == [(DELETION.transfer, "the account of alice is gone")]
+    assert failing.tries(7) == [2, 6]

@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gridbridge.apply.campaigns.arrays import OwnerUnknown
 from gridbridge.decisions.campaigns.failures.blacklist import happened
-from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
+from gridbridge.errors import GridbridgeError, LedgerLost, NotRead, OwnerUnknown
 from gridbridge.model.campaigns.campaign import Array
 from gridbridge.model.campaigns.events import ROOTS, Code, Event
 from gridbridge.model.campaigns.sections import Failures

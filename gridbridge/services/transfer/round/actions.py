@@ -64,7 +64,16 @@ class Actions:
                 self.late_guards.done(action.transfer)
             elif one and not one.is_over and self._take_result(action, one, verdict):
                 changed.append(one.key)
+        self._tell_not_deleted()
         return changed
+
+    def _tell_not_deleted(self) -> None:
+        """Tell why jobs are left whose owners' accounts are gone: `gridbridge why` shows it."""
+        for action_of, why in self.dispatcher.not_deleted:
+            if (one := self.ledger.find(action_of.key)) and not one.is_over:
+                self.ledger.keep(one.but(reason=why))
+                self.ledger.note(one, why)
+        self.dispatcher.not_deleted.clear()
 
     def _take_result(self, action: Action, one: Transfer, verdict: Message | None) -> bool:
         """Note the result of an act; say whether there is something new to decide."""

@@ -1,0 +1,54 @@
+"""Deletes jobs whose owner's account is gone, as the service: it has to be an operator there.
+
+Nobody can act as such an owner. A job is deleted only if the cluster lists it as that person's,
+under the account of our own transfer or array; the person's name is what the service keeps.
+"""
+
+from collections.abc import Iterable
+
+from gridbridge.apply.clusters import away
+from gridbridge.batch import arrays_of, submitter
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.policy import Policy
+
+
+class NotDeleted(GridbridgeError):
+    """A job of an owner whose account is gone is there still, and the service may not delete it."""
+
+
+def delete_job(policy: Policy, cluster: str, owner: str, transfer: str, job: str) -> None:
+    """Delete the job of a transfer, found by its name where its id is not known."""
+    where = away(policy, cluster)
+    far, account = submitter(where), policy.clusters[cluster].users.account_of(owner)
+    try:
+        job = job or far.find_held(where, transfer, account)
+        if job and far.owner_and_account(where, job) == (account, transfer):
+            far.delete(where, job)
+    except GridbridgeError as error:
+        raise _not_deleted(policy, cluster, owner, job, error) from error
+
+
+def delete_array(policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]) -> int:
+    """Delete the array of a name, which root's ledger has under these ids, and find others.
+
+    Returns its id there; 0 for one that was never submitted.
+    """
+    where = away(policy, cluster)
+    far, account = arrays_of(where), policy.clusters[cluster].users.account_of(owner)
+    known = [str(job) for job in ids if job]
+    try:
+        first = far.find_held(where, name, account)
+        for job in dict.fromkeys((*known, *filter(None, (first,)))):
+            if far.owner_and_account(where, job) == (account, name):
+                far.delete_array(where, job)
+    except GridbridgeError as error:
+        raise _not_deleted(policy, cluster, owner, name, error) from error
+    return int(known[0] if known else first or 0)
+
+
+def _not_deleted(
+    policy: Policy, cluster: str, owner: str, job: str, error: GridbridgeError
+) -> NotDeleted:
+    account = policy.site.service_account
+    wrong = f"the account of {owner} is gone, and {account} can't delete {job}: {error}"
+    return NotDeleted(f"{wrong}; make it an operator of {cluster}, or delete the job there")

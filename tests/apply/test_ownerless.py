@@ -1,0 +1,106 @@
+"""A job of an owner whose account is gone is deleted by the service, if it is that owner's."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.apply import ownerless
+from gridbridge.apply.ownerless import NotDeleted
+from gridbridge.config import policy_file
+from gridbridge.model.policy import Policy
+
+NAME, ARRAY = "gb.alpha.7.0.1", "gc.alpha.12.1"
+SITE = """
+[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 1
+execd_port = 2
+[cluster.beta]
+qmaster_port = 3
+execd_port = 4
+binaries = "{folder}"
+"""
+CLIENT = """#!/bin/sh
+cd "${0%/*}" && echo "${0##*/} $*" >>calls
+case "${0##*/} $*" in
+"qdel "*) [ -e operator ] || { echo "denied: user is not owner of job 41"; exit 1; }
+    rm -f job; echo "gridbridge has registered the job 41 for deletion" ;;
+"qstat -j 41 "*|"qstat -j gb."*|"qstat -j gc."*)
+    cat job 2>&- || echo "<unknown_jobs></unknown_jobs>" ;;
+"qstat "*) echo "<job_info></job_info>" ;;
+esac
+"""
+DETAIL = "<JB_job_number>41</JB_job_number><JB_owner>{0}</JB_owner><JB_account>{1}</JB_account>\n"
+
+
+class Beta:
+    """A cluster whose commands are a shell script."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("qsub", "qstat", "qdel", "qconf"):
+            (folder / name).write_text(CLIENT)
+            (folder / name).chmod(0o755)
+        (folder / "operator").touch()
+
+    def has(self, owner: str, account: str) -> None:
+        """Have a job."""
+        (self.folder / "job").write_text(DETAIL.format(owner, account))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the job is gone."""
+        return not (self.folder / "job").exists()
+
+
+@pytest.fixture
+def beta(tmp_path: Path) -> Beta:
+    return Beta(tmp_path)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Policy:
+    text = SITE.format(folder=tmp_path)
+    return policy_file.parsed("gridbridge.toml", text.encode()).policy
+
+
+@pytest.mark.parametrize("job", ["41", ""], ids=["by its id", "by its name"])
+def test_the_job_of_a_transfer_is_deleted(beta: Beta, policy: Policy, job: str) -> None:
+    beta.has("alice", NAME)
+
+    ownerless.delete_job(policy, "beta", "alice", NAME, job)
+
+    assert beta.is_empty
+
+
+@pytest.mark.parametrize(("owner", "account"), [("bob", NAME), ("alice", "gb.alpha.8.0.1")])
+def test_no_other_job_is_deleted(beta: Beta, policy: Policy, owner: str, account: str) -> None:
+    """Not another person's under our name, and not another transfer's under the same id."""
+    beta.has(owner, account)
+
+    ownerless.delete_job(policy, "beta", "alice", NAME, "41")
+
+    assert not beta.is_empty
+
+
+def test_a_service_that_may_not_delete_says_what_would_mend_that(
+    beta: Beta, policy: Policy
+) -> None:
+    beta.has("alice", NAME)
+    (beta.folder / "operator").unlink()
+
+    with pytest.raises(NotDeleted, match=r"account of alice is gone.*an operator of beta"):
+        ownerless.delete_job(policy, "beta", "alice", NAME, "41")
+
+
+def test_an_array_is_deleted_and_its_id_is_told(beta: Beta, policy: Policy) -> None:
+    beta.has("alice", ARRAY)
+
+    assert ownerless.delete_array(policy, "beta", "alice", ARRAY, (41, 0)) == 41
+    assert beta.is_empty
+
+
+def test_an_array_that_was_never_submitted_is_none(beta: Beta, policy: Policy) -> None:
+    """Root's ledger has its intent, and no id: nothing there bears its name."""
+    assert ownerless.delete_array(policy, "beta", "alice", ARRAY, (0,)) == 0
