@@ -16,11 +16,13 @@ from tempfile import TemporaryDirectory
 
 from bench.bag import NOON, campaign
 from bench.rows import Row
-from gridbridge.model.campaigns.campaign import ArrayState, Outcome
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Outcome
 from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.services.campaigns.publication import Publication
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_copies import CampaignCopies
+from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.predictions import Predictions
 
@@ -66,7 +68,10 @@ class _Site:
         self._publication = Publication(
             self._database, self._campaigns, forecasts, clock, published
         )
+        self._tries = CampaignTries(self._database, self._campaigns)
+        self._copies = CampaignCopies(self._database, self._campaigns)
         self._number = self._campaigns.add(campaign(tasks), "token")
+        self._last: list[Array] = []
 
     def end(self, tasks: int) -> None:
         """Have more tasks sent and ended."""
@@ -81,6 +86,7 @@ class _Site:
                 self._campaigns.ended(ended)
                 self._campaigns.count(self._number, len(ended), 0)
                 self._campaigns.array_is(array, ArrayState.OVER, array.number)
+            self._last = [array]
             self._publication.begin([self._number])
             self._publication.end(ended)
             tasks -= len(ended)
@@ -101,6 +107,9 @@ class _Site:
             self._campaigns.waiting()
             self._campaigns.open_arrays()
             self._campaigns.durations(self._number)
+            self._copies.rivals([self._number])
+            for array in self._last:
+                self._tries.pending_places(array)
         return time.process_time() - began
 
     def shown_s(self) -> float:

@@ -10,10 +10,15 @@ from sqlalchemy import Connection, text
 
 from gridbridge.state.database import file
 
-MIGRATED = text("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
+MIGRATED = text(
+    "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name != 'sqlite_stat1' ORDER BY rowid"
+)
+ALIKE = text("SELECT tbl, idx, stat FROM sqlite_stat1")
+KNOWN_ALIKE = text("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (:tbl, :idx, :stat)")
 VERSION = text("INSERT INTO alembic_version VALUES (:head)")
 _migrate, _set_up = file._migrate, file._set_up
 _tables: list[str] = []
+_alike: list[dict[str, str]] = []
 
 
 def migrate(connection: Connection, name: str) -> None:
@@ -23,10 +28,15 @@ def migrate(connection: Connection, name: str) -> None:
         for one in _tables:
             connection.exec_driver_sql(one)
         connection.execute(VERSION, {"head": file.HEAD})
+        connection.exec_driver_sql("ANALYZE alembic_version")
+        connection.exec_driver_sql("DELETE FROM sqlite_stat1")
+        connection.execute(KNOWN_ALIKE, _alike)
+        connection.exec_driver_sql("ANALYZE sqlite_schema")
         return
     _migrate(connection, name)
     if is_empty:
         _tables.extend(connection.execute(MIGRATED).scalars())
+        _alike.extend(map(dict, connection.execute(ALIKE).mappings()))
 
 
 def set_up(connection: Sqlite, record: object) -> None:

@@ -210,8 +210,10 @@ class Updator:
 
     def _last_arrays(self, campaigns: Iterable[Campaign]) -> dict[int, Mapping[str, int]]:
         """Return the last array at each cluster, of campaigns that have epilogues."""
-        with_steps = (one.number for one in campaigns if one.jdl.has_steps)
-        return {number: self._tries.last_arrays(number) for number in with_steps}
+        with_steps = (one for one in campaigns if one.jdl.has_steps)
+        return {
+            one.number: self._tries.last_arrays(one.number, one.jdl.clusters) for one in with_steps
+        }
 
     def _scripts(
         self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]

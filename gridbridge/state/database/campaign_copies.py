@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from sqlalchemy import and_, bindparam, case, exists, func, select
+from sqlalchemy import and_, bindparam, case, exists, func, select, tuple_
 
 from gridbridge.model.campaigns.campaign import Array, Outcome
 from gridbridge.model.campaigns.copies import Copies, Rival
@@ -12,15 +12,16 @@ from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.core import Database
 
 _LIVE = ATTEMPTS.alias("live")
-_COPIED = (
+_ARRAY = tuple_(ATTEMPTS.c.campaign, ATTEMPTS.c.array)
+_COPIED = (  # begun with the arrays of copies: they are few, and other attempts many
     select(ATTEMPTS.c.campaign, ATTEMPTS.c.task)
-    .join(
-        ARRAYS,
-        and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array),
-    )
     .where(
-        ARRAYS.c.campaign.in_(bindparam("campaigns", expanding=True)),
-        ARRAYS.c.copies_beyond_s.is_not(None),
+        _ARRAY.in_(
+            select(ARRAYS.c.campaign, ARRAYS.c.number).where(
+                ARRAYS.c.campaign.in_(bindparam("campaigns", expanding=True)),
+                ARRAYS.c.copies_beyond_s.is_not(None),
+            )
+        ),
         exists().where(
             _LIVE.c.campaign == ATTEMPTS.c.campaign,
             _LIVE.c.task == ATTEMPTS.c.task,

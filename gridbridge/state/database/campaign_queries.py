@@ -57,15 +57,6 @@ SENT_TO = select(*ARRAY).where(
     ARRAYS.c.cluster == bindparam("cluster"), ARRAYS.c.job_id > 0, IS_OPEN
 )
 ANY = select(CAMPAIGNS.c.number).where(IS_GOING).limit(1)
-VISITED = select(ARRAYS.c.cluster).where(ARRAYS.c.campaign == bindparam("campaign")).distinct()
-TRIED = VISITED.join(
-    ATTEMPTS,
-    and_(
-        ATTEMPTS.c.campaign == ARRAYS.c.campaign,
-        ATTEMPTS.c.array == ARRAYS.c.number,
-        ATTEMPTS.c.task < FIRST,
-    ),
-)
 OF_ARRAY = and_(
     ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.array == bindparam("of_array")
 )
@@ -84,7 +75,7 @@ DURATIONS = (
     )
     .where(
         ATTEMPTS.c.campaign == bindparam("campaign"),
-        ATTEMPTS.c.task < FIRST,
+        ATTEMPTS.c.task + 0 < FIRST,  # no range of the key: the last arrays are read first
         ATTEMPTS.c.outcome.in_(RAN),
         ATTEMPTS.c.wallclock_s.is_not(None),
     )

@@ -19,6 +19,7 @@ from sqlalchemy import (
     delete,
     false,
     select,
+    text,
 )
 
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome
@@ -88,7 +89,10 @@ ARRAYS = Table(
     Column("copies_beyond_s", BigInteger),  # of arrays of copies
     Index("campaign_arrays_state", "state"),
     Index("campaign_arrays_copies", "campaign", "copies_beyond_s"),
+    Index("campaign_arrays_cluster", "campaign", "cluster", "number"),
 )
+
+RAN = text("wallclock_s IS NOT NULL")  # what tells how long tasks take
 
 ATTEMPTS = Table(
     "campaign_attempts",
@@ -104,6 +108,7 @@ ATTEMPTS = Table(
     Column("is_past", Boolean, nullable=False, server_default=false()),  # its event was closed
     Column("is_overrun", Boolean, nullable=False, server_default=false()),  # of copies alone
     Index("campaign_attempts_array", "campaign", "array"),
+    Index("campaign_attempts_ran", "campaign", "array", sqlite_where=RAN, postgresql_where=RAN),
     sqlite_with_rowid=False,
 )
 

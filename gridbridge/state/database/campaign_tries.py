@@ -15,7 +15,6 @@ from sqlalchemy import (
     insert,
     or_,
     select,
-    tuple_,
     update,
 )
 
@@ -39,7 +38,6 @@ AT_A_TIME = 500  # tasks in one question
 
 _LATER = ATTEMPTS.alias("later")
 _WHERE = and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array)
-_TASK = tuple_(ATTEMPTS.c.campaign, ATTEMPTS.c.task)
 _TRIED = (
     select(
         *(ATTEMPTS.c[name] for name in ("campaign", "task", "attempt", "outcome", "is_overrun")),
@@ -47,7 +45,8 @@ _TRIED = (
     )
     .join(ARRAYS, _WHERE)
     .where(
-        _TASK.in_(bindparam("tasks", expanding=True)),
+        ATTEMPTS.c.campaign == bindparam("of_campaign"),
+        ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)),
         ATTEMPTS.c.outcome != Outcome.PENDING,
         ~ATTEMPTS.c.is_past,
     )
@@ -139,22 +138,15 @@ _RETRIED = (
     .where(_OF_ARRAY, ATTEMPTS.c.task < FIRST, _HAD_ENDED)
     .order_by(ATTEMPTS.c.place)
 )
-_LAST_ARRAYS = (
-    select(ARRAYS.c.cluster, func.max(ARRAYS.c.number).label("number"))
-    .where(ARRAYS.c.campaign == bindparam("campaign"))
-    .group_by(ARRAYS.c.cluster)
+_LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(
+    ARRAYS.c.campaign == bindparam("campaign"), ARRAYS.c.cluster == bindparam("cluster")
 )
 _TRIED_AT = (
     select(ARRAYS.c.cluster)
-    .join(
-        ATTEMPTS,
-        and_(
-            ATTEMPTS.c.campaign == ARRAYS.c.campaign,
-            ATTEMPTS.c.array == ARRAYS.c.number,
-            ATTEMPTS.c.task < FIRST,
-        ),
+    .where(
+        ARRAYS.c.campaign == bindparam("campaign"),
+        exists().where(_WHERE, ATTEMPTS.c.task < FIRST),
     )
-    .where(ARRAYS.c.campaign == bindparam("campaign"))
     .distinct()
 )
 _STEPS = (
@@ -222,11 +214,16 @@ class CampaignTries:
         """
         first = {(one.campaign, one.task) for one in attempts if one.attempt == 1}
         later = {(one.campaign, one.task) for one in attempts if one.attempt > 1}
-        tasks = sorted(later | {one for one in first if one in copied})
+        tasks: dict[int, list[int]] = {}
+        for campaign, task in sorted(later | {one for one in first if one in copied}):
+            tasks.setdefault(campaign, []).append(task)
         return tuple(
             Tried(**dict(row) | {"outcome": Outcome(row["outcome"])})
-            for begin in range(0, len(tasks), AT_A_TIME)
-            for row in self._database.rows(_TRIED, tasks=tasks[begin : begin + AT_A_TIME])
+            for campaign, every in tasks.items()
+            for begin in range(0, len(every), AT_A_TIME)
+            for row in self._database.rows(
+                _TRIED, of_campaign=campaign, tasks=every[begin : begin + AT_A_TIME]
+            )
         )
 
     def failed(
@@ -290,10 +287,13 @@ class CampaignTries:
         rows = self._database.rows(_TRIED_AT, campaign=campaign)
         return frozenset(row["cluster"] for row in rows)
 
-    def last_arrays(self, campaign: int) -> dict[str, int]:
+    def last_arrays(self, campaign: int, clusters: Iterable[str]) -> dict[str, int]:
         """Return the last array at each cluster to which it has sent anything, a prologue too."""
-        rows = self._database.rows(_LAST_ARRAYS, campaign=campaign)
-        return {row["cluster"]: int(row["number"]) for row in rows}
+        rows = (
+            (name, self._database.rows(_LAST_ARRAY, campaign=campaign, cluster=name)[0])
+            for name in clusters
+        )
+        return {name: int(row["number"]) for name, row in rows if row["number"]}
 
     def intend_step(self, step: Step, at: datetime) -> Array | None:
         """Put a prologue or epilogue into a new array; None for a campaign that is no more."""

@@ -1,0 +1,212 @@
+"""What is read of the state file does not grow with a campaign, measured alike on every machine.
+
+Counted are the steps of SQLite's virtual machine: each row that it looks at takes some.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    CampaignState,
+    Outcome,
+    Waiting,
+)
+from gridbridge.model.campaigns.copies import Copies
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.plan import Step
+from gridbridge.model.campaigns.steps import EPILOGUE
+from gridbridge.model.campaigns.wiping import Missed, Wipe, WipedFor
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_copies import CampaignCopies
+from gridbridge.state.database.campaign_tasks import CampaignTasks
+from gridbridge.state.database.campaign_tries import CampaignTries
+from gridbridge.state.database.campaigns import Campaigns, sent_to
+from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.missing import MissingTasks
+from gridbridge.state.database.predictions import Predictions
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SIZE = 50  # tasks of an array
+FEW, MANY = 500, 5000
+MOST_TIMES = 1.2  # of what it takes with a tenth of the tasks
+DEEPER = 10  # steps, of an index that has a level more
+BOTH = {name: AtCluster(exec_file="run", epilogue="true") for name in ("beta", "gamma")}
+
+
+class Site:
+    """A campaign with an array of each kind that a cycle meets, and many tasks beside them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = Database.open(f"sqlite:///{folder}/state.db")
+        self.campaigns = Campaigns(self.database)
+        self.tries = CampaignTries(self.database, self.campaigns)
+        self.copies = CampaignCopies(self.database, self.campaigns)
+        self.marks = Marks(self.database)
+        self.missing = MissingTasks(self.database)
+        self.campaigns.add(
+            Campaign(
+                number=0,
+                uid=1000,
+                owner="alice",
+                state=CampaignState.IN_TREATMENT,
+                submitted_at=NOON,
+                tasks=100 * MANY,
+                digest="",
+                jdl=Jdl(name="sweep", clusters=BOTH, is_idempotent=True),
+            ),
+            "token",
+        )
+
+    def send(self, tasks: int) -> list[Array]:
+        """Have so many more tasks sent, in arrays that run."""
+        arrays = [self.intend() for _ in range(tasks // SIZE)]
+        for array in arrays:
+            self.campaigns.array_is(array, ArrayState.RELEASED, array.number)
+        return arrays
+
+    def intend(self) -> Array:
+        """Take the next tasks into an array."""
+        array = self.campaigns.intend(1, "beta", SIZE, NOON)
+        assert array
+        return array
+
+    def end(self, arrays: Iterable[Array], outcome: Outcome = Outcome.SUCCESS) -> None:
+        """Have them end."""
+        for array in arrays:
+            ended = self.campaigns.pending(array)
+            known = {"outcome": outcome, "exit_status": 0, "wallclock_s": 60}
+            self.campaigns.ended(replace(one, **known) for one in ended)  # type: ignore[arg-type]
+            self.campaigns.array_is(array, ArrayState.OVER)
+
+    def settle(self) -> None:
+        """Have an array run of which tasks are copied, missing and marked, and one an epilogue."""
+        (self.array,) = self.send(SIZE)
+        self.attempts = self.campaigns.pending(self.array)
+        tasks = tuple(one.task for one in self.attempts[:3])
+        copies = Copies(campaign=1, cluster="gamma", tasks=tasks, beyond_s=60)
+        assert self.copies.intend(copies, NOON)
+        assert self.tries.intend_step(
+            Step(campaign=1, cluster="gamma", step=EPILOGUE, attempt=1), NOON
+        )
+        self.missing.note([Missed(campaign=1, array=self.array.number, place=5, since=NOON)])
+        self.marks.put(
+            Wipe(
+                campaign=1,
+                array=self.array.number,
+                cluster="beta",
+                wiped_for=WipedFor.OVERFLOW,
+                places=(range(7, 9),),
+            )
+        )
+
+    def again(self) -> tuple[Attempt, ...]:
+        """Return attempts of which there were others."""
+        return tuple(replace(one, attempt=2) for one in self.attempts[:3])
+
+    def steps(self, act: Callable[["Site"], object]) -> int:
+        """Do it a second time, and return how many steps that took."""
+        act(self)
+        count = 0
+
+        def step() -> int:
+            nonlocal count
+            count += 1
+            return 0
+
+        raw = self.database._engine.raw_connection()
+        raw.driver_connection.set_progress_handler(step, 1)  # type: ignore[union-attr]
+        raw.close()
+        act(self)
+        return count
+
+
+READ: dict[str, Callable[[Site], object]] = {
+    "unfinished campaigns": lambda site: site.campaigns.unfinished(),
+    "whether one is": lambda site: site.campaigns.is_unfinished(1),
+    "how many tasks wait": lambda site: site.campaigns.waiting(),
+    "what keeps off clusters": lambda site: site.campaigns.kept_off(),
+    "how long tasks took": lambda site: site.campaigns.durations(1),
+    "pending attempts of an array": lambda site: site.campaigns.pending(site.array),
+    "their places": lambda site: site.tries.pending_places(site.array),
+    "some of them": lambda site: site.tries.pending_at(site.array, {1, 2, 3}),
+    "earlier attempts": lambda site: site.tries.earlier(site.again()),
+    "where a test was tried": lambda site: site.tries.tried(1),
+    "the last arrays": lambda site: site.tries.last_arrays(1, BOTH),
+    "prologues and epilogues": lambda site: site.tries.steps(site.campaigns.unfinished()),
+    "copies": lambda site: site.copies.rivals([1]),
+    "marks": lambda site: site.marks.all(),
+    "marks of ended tasks": lambda site: site.marks.tidy(),
+    "missing tasks": lambda site: site.missing.all(),
+    "missing tasks that ended": lambda site: site.missing.note([]),
+    "ends of the last hour": lambda site: Predictions(site.database).ended_since(1, NOON),
+    "a page of tasks": lambda site: CampaignTasks(site.database).sent(1, 20, 39),
+    "campaigns with tasks": lambda site: CampaignTasks(site.database).sent_of(),
+}
+OF_OPEN_ARRAYS = {
+    "open arrays": lambda site: site.campaigns.open_arrays(),
+    "arrays at a cluster": lambda site: sent_to(site.database, "beta"),
+}
+CHANGED: dict[str, Callable[[Site], object]] = {
+    "an array is intended": lambda site: site.intend(),
+    "its tasks end": lambda site: site.end(site.send(SIZE)),
+    "tasks wait again": lambda site: site.campaigns.wait_again(1),
+}
+
+
+def ended(site: Site, tasks: int) -> None:
+    """Have tasks that ended before."""
+    site.end(site.send(tasks))
+
+
+def running(site: Site, tasks: int) -> None:
+    """Have tasks that ended, and after them such as run."""
+    site.end(site.send(20 * SIZE))
+    site.send(tasks)
+
+
+def waiting(site: Site, tasks: int) -> None:
+    """Have more tasks that wait."""
+    site.campaigns.wait_again(1, Waiting(first=200 * MANY, last=200 * MANY + tasks))
+
+
+Sites = tuple[Site, Site]
+
+
+@pytest.fixture(scope="module", name="sites", params=[ended, running, waiting])
+def _sites(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Sites]:
+    """Make a site with few tasks beside those that are looked at, and one with many."""
+    few, many = (Site(tmp_path_factory.mktemp("site")) for _ in range(2))
+    for site, tasks in ((few, FEW), (many, MANY)):
+        with site.database.transaction():
+            request.param(site, tasks)
+            site.settle()
+    yield few, many
+    for site in (few, many):
+        site.database.close()
+
+
+@pytest.mark.parametrize("read", [*READ, *CHANGED])
+def test_it_takes_no_more_steps_with_ten_times_the_tasks(sites: Sites, read: str) -> None:
+    """Whether those ended, run or wait."""
+    few, many = (site.steps({**READ, **CHANGED}[read]) for site in sites)
+
+    assert many <= MOST_TIMES * few + DEEPER
+
+
+@pytest.mark.parametrize("sites", [ended, waiting], indirect=True)
+@pytest.mark.parametrize("read", OF_OPEN_ARRAYS)
+def test_arrays_that_are_over_are_not_read(sites: Sites, read: str) -> None:
+    """Those that are open are read one by one."""
+    few, many = (site.steps(OF_OPEN_ARRAYS[read]) for site in sites)
+
+    assert many <= MOST_TIMES * few + DEEPER
