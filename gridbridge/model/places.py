@@ -1,5 +1,7 @@
 """Where gridbridge keeps things: fixed, so that no hot program has to read a configuration."""
 
+from gridbridge.model.request import long_name
+
 CONFIG = "/etc/gridbridge/gridbridge.toml"
 HOME = "/var/lib/gridbridge"  # the service account's; its owner is the service's uid
 IN_FORCE = f"{HOME}/gridbridge.toml"  # the file in force: the jobs that are away were sent by it
@@ -73,4 +75,4 @@ ELSEWHERE = "run this on the transfer host, where the service is"  # to whoever 
 
 def is_place(resource: str) -> bool:
     """Say whether a resource only names places at home: no other cluster is asked for it."""
-    return resource in AT_HOME or resource.startswith(OURS)
+    return long_name(resource) in AT_HOME or resource.startswith(OURS)

@@ -17,8 +17,24 @@ RELATIONS = "<>=~"
 LIKE, NOT_LIKE, IS_NULL, NOT_NULL = "~", "<>~", "==", "<>=="
 WORDS = {LIKE: "LIKE", NOT_LIKE: "NOT LIKE", IS_NULL: "IS NULL", NOT_NULL: "IS NOT NULL"}
 
+HOSTNAME, QNAME = "hostname", "qname"
+USUAL = (  # shortcuts of the resources that every cell has (complex(5)); its own may differ
+    "a=arch c=calendar core=m_core dwg=display_win_gui h=hostname la=load_avg ll=load_long"
+    " lm=load_medium ls=load_short mci=min_cpu_interval mf=mem_free mt=mem_total mu=mem_used"
+    " nla=np_load_avg nll=np_load_long nlm=np_load_medium nls=np_load_short p=num_proc q=qname"
+    " re=rerun s=slots seq=seq_no sf=swap_free socket=m_socket sr=swap_rate srsv=swap_rsvd"
+    " st=swap_total su=swap_used thread=m_thread tmp=tmpdir topo=m_topology"
+    " utopo=m_topology_inuse vf=virtual_free vt=virtual_total vu=virtual_used"
+)
+SHORTCUTS = dict(pair.split("=") for pair in USUAL.split())
+
 Pairs = tuple[tuple[str, str], ...]
 Variant = tuple[Pairs | None, str | None]  # of a request: other lists of hard resources and queues
+
+
+def long_name(resource: str) -> str:
+    """Return a resource's name by its name or its usual shortcut: qsub takes either."""
+    return SHORTCUTS.get(resource, resource)
 
 
 class Request:

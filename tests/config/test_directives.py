@@ -84,7 +84,17 @@ def test_what_tasks_can_not_have_is_refused_with_its_reason(options: str, proble
 
 @pytest.mark.parametrize(
     "options",
-    ["-sc site=x", "-pty n", "-binding pe linear:2", "-C ''", "-S n1:/bin/sh", "-l hostname=n1"],
+    [
+        "-sc site=x",
+        "-pty n",
+        "-binding pe linear:2",
+        "-C ''",
+        "-S n1:/bin/sh",
+        "-l hostname=n1",
+        "-l h=n1",
+        "-l h=!n1&!n2",
+        "-l q=all.q",
+    ],
 )
 def test_what_changes_nothing_is_told(options: str) -> None:
     """Each with its value."""

@@ -102,6 +102,7 @@ def test_properties_are_those_of_oarsub_or_qsub(value: str, kept: str) -> None:
         (" OR ".join(f"(a=1{n} AND b=1{n})" for n in range(9)), "too many conditions"),
         ("(" * 9999 + "a=1" + ")" * 9999, "too many conditions"),
         ("hostname=n1", "hostname is not asked for so"),
+        ("h=n1", "h is not asked for so"),
         ("gb_besteffort=0", "gb_besteffort is not asked for so"),
         ("h_rt=9", "h_rt is not asked for so"),
         *[(each, "unclear") for each in ("a=1,", ",a=1", "a=1,,b=2", "a=1 OR,b=2")],

@@ -5,7 +5,7 @@ empty cell, since an idle cell is given back.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from functools import partial
@@ -127,7 +127,7 @@ class _Rows:
         self.granted: Counter[str] = Counter()
         self._zone = zone
         self._deferred, self._caps = laid_out.deferred, laid_out.caps
-        self._promised = laid_out.promised
+        self._promised, self._long_name = laid_out.promised, laid_out.long_name
         self._exclusive = _exclusive(laid_out)
         self._running: list[int] = []  # in the queue that is being walked through
         self._slots_of: Counter[tuple[str, str, str]] = Counter()  # by owner, name and start
@@ -184,8 +184,8 @@ class _Rows:
         if self._caps:
             self._begun[int(leafs["JB_job_number"])].add(leafs.get("tasks", ""))
         if self._exclusive and "hard_request" in leafs:
-            asked = element.iterfind("hard_request")
-            self._is_taken |= any(one.get("name") in self._exclusive for one in asked)
+            asked = (one.get("name") or "" for one in element.iterfind("hard_request"))
+            self._is_taken |= any(self._long_name(one) in self._exclusive for one in asked)
 
     def _instance(self, leafs: Mapping[str, str]) -> Instance:
         queue, _, host = leafs["name"].partition("@")
@@ -215,7 +215,7 @@ class _Rows:
             job in self._deferred,
             "predecessor_jobs" in leafs,
             is_of_campaign(leafs.get("JB_name", "")),
-            _shape(element, leafs),
+            _shape(element, leafs, self._long_name),
         )
         if job in self._caps:
             key = key._replace(shape=replace(key.shape, array=job))
@@ -237,7 +237,7 @@ def _read_rows(document: bytes, *, zone: tzinfo, laid_out: Layout) -> _Rows:
     return rows
 
 
-def _shape(element: "_Element", leafs: Mapping[str, str]) -> Shape:
+def _shape(element: "_Element", leafs: Mapping[str, str], long_name: Callable[[str], str]) -> Shape:
     """Read what a job asks for; most ask for nothing but slots."""
     pe, requests, queues = "", list[tuple[str, str]](), list[str]()
     is_range = False
@@ -247,7 +247,7 @@ def _shape(element: "_Element", leafs: Mapping[str, str]) -> Shape:
                 pe = child.get("name") or ""
                 is_range = not (child.text or "").isdigit()
             elif child.tag in REQUESTS:
-                requests.append((child.get("name") or "", child.text or ""))
+                requests.append((long_name(child.get("name") or ""), child.text or ""))
             elif child.tag == "hard_req_queue":
                 queues.append(child.text or "")
     slots = int(leafs["slots"])

@@ -33,7 +33,8 @@ from gridbridge.batch.shown import queue_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.names import is_of_campaign
 from gridbridge.model.elastic.cell import Begun, CellSeen, Host, Instance, Shape, Waiting
-from gridbridge.model.elastic.layout import Environment, Layout, Queue, Spread
+from gridbridge.model.elastic.layout import Environment, Layout, Queue, Relation, Spread
+from gridbridge.model.elastic.layout import Resource as Complex
 from gridbridge.model.elastic.saved import Documents
 from gridbridge.model.route import OarServer
 from gridbridge.model.states import Fact, JobState, QueueFact, QueueState
@@ -43,7 +44,10 @@ NODE_PORT = 6667  # of OAR's own sshd on each node, as every package of OAR has 
 PROBE_S = 1.0
 AT_ONCE = 32  # nodes that are probed side by side
 GROUP = re.compile(r"((?:/[A-Za-z_][A-Za-z_0-9]*=[A-Za-z0-9]+)+)")
-NODES, SLOTS = "network_address", "resource_id"
+NODES, SLOTS = ("network_address", "host", "nodes"), ("resource_id", "core")
+ALL = "ALL"  # of a level
+TOLD = re.compile(r"R=(\d{1,9}),")  # begins the message of a job that waits: its slots
+WHOLE_NODES = "whole_nodes"  # the resource by which a job has its nodes alone
 ONE, ANY, EACH = "one", "any", "each-"  # how the slots of a job lie: names of environments
 ENOUGH = 1 << 30  # slots of an environment: OAR knows no limit
 
@@ -60,6 +64,14 @@ class _Key(NamedTuple):
     is_deferred: bool
     is_dependent: bool
     is_campaign: bool
+
+
+class Lying(NamedTuple):
+    """How many slots a request has, and how they lie."""
+
+    slots: int
+    pe: str
+    is_whole: bool = False  # it has its nodes alone
 
 
 class _Alike(NamedTuple):
@@ -113,7 +125,8 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
         of_host[one.host].append(one)
     reachable = frozenset(up.decode("ascii", "replace").split())
     facts = {host: _facts(some, host in reachable) for host, some in of_host.items()}
-    waiting = _waiting(jobs, [line for part in more for line in read_lines(part)])
+    lines = [line for part in more for line in read_lines(part)]
+    waiting = _waiting(jobs, lines, [len(some) for some in of_host.values()])
     cell = CellSeen(
         hosts=tuple(_host(host, facts[host]) for host in of_host),
         instances=tuple(_instances(of_host, jobs, facts, queue)),
@@ -181,7 +194,9 @@ def _begun(job: Job, slots: int) -> Begun:
     return Begun(owner=job.owner, name=job.name, slots=slots, since=since)
 
 
-def _waiting(jobs: Sequence[Job], lines: Iterable[Line]) -> tuple[Waiting, ...]:
+def _waiting(
+    jobs: Sequence[Job], lines: Iterable[Line], sizes: Sequence[int]
+) -> tuple[Waiting, ...]:
     """Return the jobs that wait, those alike as one row; arrays have a job for each task."""
     others = defaultdict[tuple[str, bool], list[int]](list)
     for line in lines:
@@ -193,7 +208,9 @@ def _waiting(jobs: Sequence[Job], lines: Iterable[Line]) -> tuple[Waiting, ...]:
             is_dependent = not alive.isdisjoint(job.after)
             state = AFTER_OTHERS if is_dependent else job.known
             is_campaign = is_of_campaign(job.name)
-            key = _Key(job.owner, _shape(job), state, job.is_reservation, is_dependent, is_campaign)
+            key = _Key(
+                job.owner, _shape(job, sizes), state, job.is_reservation, is_dependent, is_campaign
+            )
             tasks = {int(job.id), *others.pop((job.array, job.is_waiting), ())}
             groups[key].append(_Alike(job, tuple(sorted(tasks))))
     return tuple(_row(key, some) for key, some in groups.items())
@@ -218,26 +235,53 @@ def _row(key: _Key, requests: Sequence[_Alike]) -> Waiting:
     )
 
 
-def _shape(job: Job) -> Shape:
+def _shape(job: Job, sizes: Sequence[int]) -> Shape:
     """Read the first of the ways in which a job may run (`-l`, oarsub(1))."""
-    slots, pe = lies(job.wanted)
-    return Shape(slots=slots, pe=pe, queues=(BEST_EFFORT,) if job.is_besteffort else ())
+    lying = lies(job.wanted, sizes, job.message)
+    return Shape(
+        slots=lying.slots,
+        pe=lying.pe,
+        requests=((WHOLE_NODES, "1"),) if lying.is_whole else (),
+        queues=(BEST_EFFORT,) if job.is_besteffort else (),
+    )
 
 
-def lies(wanted: str) -> tuple[int, str]:
-    """Return how many slots a request has, and how they lie; a word such as ALL counts as 1."""
+def lies(wanted: str, sizes: Sequence[int], message: str = "") -> Lying:
+    """Return how many slots a request has, and how they lie on nodes of these sizes.
+
+    A request that ends with its nodes has them whole, with all their slots: one of the smallest
+    nodes at least. Of levels between nodes and slots, such as /cpu, OAR itself tells the slots.
+    """
     first = wanted.split("-l ", 2)[1] if "-l " in wanted else wanted
-    groups = [_levels(one) for one in GROUP.findall(first)]
-    slots = sum(math.prod(levels.values()) for levels in groups) or 1
+    groups = [_group(levels, sizes, message) for levels in GROUP.findall(first)]
+    if len(groups) == 1:
+        return groups[0]
+    slots = sum(one.slots for one in groups) or 1
+    return Lying(slots, ANY if slots > 1 else "")
+
+
+def _group(text: str, sizes: Sequence[int], message: str) -> Lying:
+    levels = dict(one.split("=") for one in text.split("/") if one)
+    told = next((value for name, value in levels.items() if name in NODES), "")
+    nodes, last = _count(told, len(sizes)) if told else 0, next(reversed(levels))
+    whole, least = sum(sizes), min(sizes, default=1)
+    if last in NODES or (nodes and levels[last] == ALL):
+        slots = whole if told == ALL else nodes * least
+        return Lying(slots, ONE if nodes == 1 else f"{EACH}{least}", is_whole=True)
+    slots = math.prod(_count(value, whole) for name, value in levels.items() if name not in NODES)
+    slots *= nodes or 1
+    if last not in SLOTS and (found := TOLD.match(message)):
+        slots = int(found[1])
     if slots == 1:
-        return 1, ""
-    nodes = groups[0].get(NODES, 0) if len(groups) == 1 else 0
-    return slots, ONE if nodes == 1 else f"{EACH}{slots // nodes}" if nodes else ANY
+        return Lying(1, "")
+    return Lying(slots, ONE if nodes == 1 else f"{EACH}{slots // nodes}" if nodes else ANY)
 
 
-def _levels(text: str) -> dict[str, int]:
-    pairs = (one.partition("=") for one in text.split("/") if one)
-    return {name: int(value) if value.isdecimal() else 1 for name, _, value in pairs}
+def _count(value: str, every: int) -> int:
+    """Read how many of a level are asked for; BEST is one at least."""
+    if value == ALL:
+        return max(1, every)
+    return max(1, int(value)) if value.isdecimal() else 1
 
 
 def _layout(queue: str, environments: Iterable[str]) -> Layout:
@@ -245,7 +289,12 @@ def _layout(queue: str, environments: Iterable[str]) -> Layout:
     found = {name: _environment(name) for name in sorted(environments)}
     usual = Queue(name=queue, environments=tuple(found))
     others = Queue(name=BEST_EFFORT, is_best_effort=True)
-    return Layout(environments=found, queues={queue: usual, BEST_EFFORT: others})
+    whole = Complex(name=WHOLE_NODES, relation=Relation.EXCLUSIVE)
+    return Layout(
+        resources={WHOLE_NODES: whole},
+        environments=found,
+        queues={queue: usual, BEST_EFFORT: others},
+    )
 
 
 def _environment(name: str) -> Environment:

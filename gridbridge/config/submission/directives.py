@@ -28,6 +28,7 @@ from gridbridge.config.submission.qsub_values import (
 from gridbridge.errors import ParseError
 from gridbridge.model.places import is_place
 from gridbridge.model.report import count
+from gridbridge.model.request import long_name
 
 PREFIX = "#$"
 RESOURCE = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
@@ -41,7 +42,7 @@ SETS = {
     "-cwd": ("exec_directory",),
 }
 HARD, SOFT = "h_rt", "s_rt"  # limits of time
-OF_SLOTS = ("slots", "s")  # which qsub refuses as a resource (complex(5), slots)
+SLOTS = "slots"  # which qsub refuses as a resource (complex(5))
 NO_INPUT = "/dev/null"
 NOT_YET = "campaigns do not have it yet"
 ALONE = ("-cwd", "-hard", "-soft")  # nothing follows them
@@ -150,7 +151,7 @@ def resources(asked: Asked, text: str) -> list[str]:
         name, _, value = request.partition("=")
         if name in (HARD, SOFT):
             notes += _limit(asked, name, value)
-        elif name in OF_SLOTS:
+        elif long_name(name) == SLOTS:
             raise ParseError("slots are no resource; -pe NAME N is right")
         elif not RESOURCE.fullmatch(name):
             raise ParseError(RESOURCE_RIGHT)

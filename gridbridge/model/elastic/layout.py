@@ -9,6 +9,7 @@ from enum import Enum, StrEnum
 
 from gridbridge.model.attributes import Varying, is_besteffort, is_transfer, pairs, varying, words
 from gridbridge.model.elastic.nodes import short_name
+from gridbridge.model.request import long_name
 
 
 class Relation(StrEnum):
@@ -124,6 +125,11 @@ class Layout:
     deferred: frozenset[int] = frozenset()  # jobs whose start time is in the future
     caps: Mapping[int, int] = field(default_factory=dict)  # how many tasks of an array may run
     promised: Mapping[str, int] = field(default_factory=dict)  # slots reserved, by QUEUE@HOST
+
+    def long_name(self, resource: str) -> str:
+        """Return a resource's name by its name or shortcut, of a cell or of every cell."""
+        known = self.resources.get(resource)
+        return known.name if known else long_name(resource)
 
     def groups_of(self, host: str) -> frozenset[str]:
         """Return the host groups that a host is in."""

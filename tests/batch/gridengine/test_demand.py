@@ -8,6 +8,7 @@ import pytest
 from gridbridge.batch.gridengine.demand import read_cell
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.cell import CellSeen, Waiting
+from gridbridge.model.elastic.layout import Layout, Resource
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 QSTAT, QHOST = (GOLDEN / "cell.xml").read_bytes(), (GOLDEN / "hosts.xml").read_bytes()
@@ -25,6 +26,12 @@ def cell(*rows: tuple[object, ...]) -> CellSeen:
     jobs = "".join(ROW.format(*row) for row in rows)
     document = f"<job_info><queue_info/><job_info>{jobs}</job_info></job_info>"
     return read_cell(document.encode(), QHOST)
+
+
+def layout_of(**shortcuts: str) -> Layout:
+    """Return a cell with these resources."""
+    rows = [Resource(name=name, shortcut=short) for name, short in shortcuts.items()]
+    return Layout(resources={key: one for one in rows for key in (one.name, one.shortcut)})
 
 
 def asking(pe: str) -> list[Waiting]:
@@ -170,3 +177,26 @@ def test_what_is_no_whole_answer_is_never_an_idle_cell(
 ) -> None:
     with pytest.raises(ParseError, match=f"^{why.replace('?', '.')}"):
         read_cell(qstat, qhost)
+
+
+@pytest.mark.parametrize(
+    ("shortcut", "laid_out", "expected"),
+    [
+        ("h", Layout(), "hostname"),
+        ("q", Layout(), "qname"),
+        ("mf", Layout(), "mem_free"),
+        ("m", Layout(), "m"),
+        ("host", layout_of(hostname="host"), "hostname"),
+        ("gpu", layout_of(gpu="gpu"), "gpu"),
+        ("h", layout_of(gpu="g"), "hostname"),
+        ("q", layout_of(quality="q"), "quality"),
+    ],
+)
+def test_a_shortcut_is_read_as_its_resource(shortcut: str, laid_out: Layout, expected: str) -> None:
+    """By the cell's own list, and where it has none of that name by that of every cell."""
+    asks = f"<hard_request name='{shortcut}'>x</hard_request></job_list>"
+    row = ROW.format(1, "qw", "2026-01-01T12:00:00", 1, "").replace("</job_list>", asks)
+    document = f"<job_info><queue_info/><job_info>{row}</job_info></job_info>".encode()
+    (waits,) = read_cell(document, QHOST, laid_out=laid_out).waiting
+
+    assert waits.shape.requests == ((expected, "x"),)

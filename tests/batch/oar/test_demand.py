@@ -10,9 +10,12 @@ from gridbridge.batch.oar import nodes
 from gridbridge.batch.oar.commands import BREAK, WHOLE
 from gridbridge.batch.oar.demand import lies, read, told_reachable
 from gridbridge.batch.oar.parse import MAY_REST
+from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.cell import Begun, Shape
 from gridbridge.model.elastic.layout import Spread
+from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.sections import Balance, Demand
 from gridbridge.model.states import QueueFact
 from tests.batch.oar.test_parse import shown
 
@@ -52,24 +55,59 @@ TWO = [resource(number, host) for number, host in ((1, "n1"), (2, "n1"), (3, "n2
 HALTED = {"state": "Absent", "available_upto": MAY_REST}
 
 
+KIND = "-l \"{type = 'default'}"
+
+
 @pytest.mark.parametrize(
-    ("wanted", "expected"),
+    ("wanted", "message", "expected"),
     [
-        ("-l \"{type = 'default'}/resource_id=1,walltime=0:10:0\" ", (1, "")),
-        ("-l \"{type = 'default'}/resource_id=6,walltime=2:0:0\" ", (6, "any")),
-        ("-l \"{type = 'default'}/network_address=1/resource_id=4,walltime=2:0:0\" ", (4, "one")),
-        ("-l \"{type = 'default'}/network_address=3/core=2,walltime=2:0:0\" ", (6, "each-2")),
-        ('-l "{a}/network_address=1/core=2+{b}/gpu=3,walltime=2:0:0" ', (5, "any")),
-        ('-l "/core=2,walltime=2:0:0" -l "/core=8,walltime=1:0:0" ', (2, "any")),
-        ('-l "/network_address=ALL/core=2,walltime=2:0:0" ', (2, "one")),
-        ("", (1, "")),
+        (f'{KIND}/resource_id=1,walltime=0:10:0" ', "", (1, "", False)),
+        (f'{KIND}/resource_id=6,walltime=2:0:0" ', "", (6, "any", False)),
+        (f'{KIND}/network_address=1/resource_id=4,walltime=2:0:0" ', "", (4, "one", False)),
+        (f'{KIND}/network_address=3/core=2,walltime=2:0:0" ', "", (6, "each-2", False)),
+        ('-l "{a}/network_address=1/core=2+{b}/gpu=3,walltime=2:0:0" ', "", (5, "any", False)),
+        ('-l "{a}/network_address=1+{b}/core=3,walltime=2:0:0" ', "", (5, "any", False)),
+        ('-l "/core=2,walltime=2:0:0" -l "/core=8,walltime=1:0:0" ', "", (2, "any", False)),
+        ('-l "/network_address=2,walltime=2:0:0" -l "/core=8,w=1:0:0" ', "", (4, "each-2", True)),
+        (f'{KIND}/network_address=2,walltime=0:2:0" ', "R=4,W=0:2:0", (4, "each-2", True)),
+        (f'{KIND}/host=1,walltime=0:2:0" ', "", (2, "one", True)),
+        (f'{KIND}/nodes=3,walltime=0:2:0" ', "", (6, "each-2", True)),
+        (f'{KIND}/network_address=ALL,walltime=0:2:0" ', "", (7, "each-2", True)),
+        (f'{KIND}/network_address=ALL/core=2,walltime=2:0:0" ', "", (6, "each-2", False)),
+        (f'{KIND}/network_address=2/core=ALL,walltime=2:0:0" ', "", (4, "each-2", True)),
+        (f'{KIND}/resource_id=ALL,walltime=2:0:0" ', "", (7, "any", False)),
+        (f'{KIND}/network_address=BEST,walltime=2:0:0" ', "", (2, "one", True)),
+        (f'{KIND}/cpu=2,walltime=2:0:0" ', "R=8,W=2:0:0", (8, "any", False)),
+        (f'{KIND}/network_address=2/cpu=1,walltime=2:0:0" ', "R=4,W=2", (4, "each-2", False)),
+        (f'{KIND}/cpu=2,walltime=2:0:0" ', "", (2, "any", False)),
+        ("", "", (1, "", False)),
     ],
 )
 def test_a_request_is_read_as_slots_and_how_they_lie(
-    wanted: str, expected: tuple[int, str]
+    wanted: str, message: str, expected: tuple[int, str, bool]
 ) -> None:
-    """Of several ways in which a job may run the first counts."""
-    assert lies(wanted) == expected
+    """On nodes of two, two and three slots; of several ways in which a job may run the first."""
+    assert lies(wanted, (2, 2, 3), message) == expected
+
+
+def test_a_whole_node_is_one_on_which_nothing_runs() -> None:
+    """A job of two nodes of two slots does not fit into three free ones, but one of a node does."""
+    wanted = "-l \"{{type = 'default'}}/network_address={},walltime=0:2:0\" "
+    run = shown(Job_Id=1, assigned_resources=[1], queue="default")
+    both, single = (
+        shown(Job_Id=at, state="Waiting", assigned_resources=[], wanted_resources=wanted.format(n))
+        for at, n in ((2, 2), (3, 1))
+    )
+    fits = [_fits(document(TWO, run, job)) for job in (both, single)]
+
+    assert fits == [0, 1]
+
+
+def _fits(told: bytes) -> int:
+    seen, layout = read(told, QUEUE)
+    now = datetime(2026, 11, 28, tzinfo=UTC)
+    situation = Situation(now=now, cell=seen, layout=layout, master="m")
+    return decide(situation, Balance(max_nodes=9), Demand(), {}).figures.fit
 
 
 def test_slots_that_jobs_have_are_used_and_best_effort_ones_apart() -> None:

@@ -160,6 +160,44 @@ def test_a_job_that_asks_for_hosts_fits_on_those_alone(asked: str, added: int, f
     assert causes == ([] if added or fit else [Refusal.NO_VALUE])
 
 
+@pytest.mark.parametrize(
+    ("asked", "queues", "added"),
+    [
+        ("all.q", (), 1),
+        ("other.q", (), 0),
+        ("other.q|all.*", (), 1),
+        ("!all.q", (), 0),
+        ("!a.q&!b.q", (), 1),
+        ("all.q", ("htc.q",), 0),
+        ("all.q", ("*.q",), 1),
+    ],
+)
+def test_a_job_that_asks_for_a_queue_by_l_qname_waits_for_that_queue(
+    asked: str, queues: tuple[str, ...], added: int
+) -> None:
+    """As for -q; where both are asked for both have to fit."""
+    found = plan(cell(*full("n1"), wait=[waiting(1, queues=queues, qname=asked)]))
+
+    assert found.add == added
+    assert [one.cause for one in found.refused] == ([] if added else [Refusal.NO_QUEUE])
+
+
+@pytest.mark.parametrize("name", ["h", "hostname"])
+def test_where_no_resource_is_known_a_host_is_asked_for_all_the_same(name: str) -> None:
+    for hosts, added in (("!n1&!n2", 1), ("n1", 0)):
+        asking = cell(*full("n1"), wait=[waiting(1, **{name: hosts})])
+
+        assert plan(replace(asking, layout=Layout())).add == added
+
+
+def test_slots_of_which_no_environment_is_told_are_needed_all_the_same() -> None:
+    """`qstat` without -r tells how many a job has, and nothing of its environment."""
+    found = plan(cell(*full("n1"), wait=[waiting(1, slots=9)]))
+
+    assert (found.add, found.figures.fit) == (3, 0)
+    assert plan(cell(instance("n1"), wait=[waiting(1, slots=3)])).figures.fit == 1
+
+
 def test_a_pool_that_joins_the_host_group_is_chosen() -> None:
     pools = {"big": Pool(slots=4, hostgroups="@allhosts @big"), "all": Pool(slots=4)}
     found = plan(cell(*full("n1"), wait=[waiting(1, queues=("all.q@@big",))]), pools)

@@ -9,6 +9,7 @@ from gridbridge.decisions.elastic.demand.needs import Need, need_of, number, und
 from gridbridge.decisions.elastic.demand.standing import is_left_out
 from gridbridge.model.elastic.cell import Waiting
 from gridbridge.model.elastic.plan import Refusal, Refused, Situation
+from gridbridge.model.request import QNAME, long_name
 
 ANY_HOST = "@"
 
@@ -142,7 +143,9 @@ def _cause(row: Waiting, seen: Situation) -> Refusal | None:
     """Say what keeps jobs from being demand."""
     if (cause := why_unable(row)) is not None:
         return cause
-    asked = row.shape.queues
+    shape = row.shape
+    named = (text for name, text in shape.requests if long_name(name) == QNAME)
+    asked = shape.queues or tuple(one for text in named for one in text.split("|"))
     return Refusal.BEST_EFFORT if asked and _all_left_out(asked, seen) else None
 
 

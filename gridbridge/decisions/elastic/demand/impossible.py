@@ -6,6 +6,7 @@ from gridbridge.decisions.elastic.demand.needs import Need
 from gridbridge.decisions.elastic.demand.pools import Offer
 from gridbridge.decisions.elastic.demand.rooms import Ground, Room, is_open, lacks, pieces_in
 from gridbridge.model.elastic.plan import Refusal, Refused
+from gridbridge.model.request import QNAME
 
 
 def lacking(
@@ -53,7 +54,7 @@ def _lack(need: Need, room: Room, ground: Ground) -> Refused | None:
 def _lacks(need: Need, room: Room, ground: Ground) -> Iterator[Refused]:
     parts = [one for one in room.parts if is_open(need, one, room, ground)]
     if not parts:
-        words = (*need.queues, need.pe, *_limited(need, room))
+        words = (*need.queues, *need.named, need.pe, *_limited(need, room))
         yield Refused(cause=Refusal.NO_QUEUE, wanted=" ".join(filter(None, words)) or "any")
     widest = max((one.free for one in parts), default=0)
     if widest < need.slots:
@@ -63,7 +64,8 @@ def _lacks(need: Need, room: Room, ground: Ground) -> Iterator[Refused]:
         if has.get(name, 0.0) < amount and (name in has or lacks(name, room, ground)):
             yield _too_much(name, amount, has.get(name, 0.0))
     for one in need.values:
-        yield Refused(cause=Refusal.NO_VALUE, name=one.name, wanted=one.value)
+        if one.name != QNAME:
+            yield Refused(cause=Refusal.NO_VALUE, name=one.name, wanted=one.value)
 
 
 def _limited(need: Need, room: Room) -> Iterator[str]:

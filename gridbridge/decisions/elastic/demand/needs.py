@@ -13,8 +13,10 @@ from gridbridge.errors import ParseError
 from gridbridge.model import amounts
 from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.layout import Counted, Environment, Layout, Relation, Resource, Spread
+from gridbridge.model.request import HOSTNAME, QNAME
 
 TRUE = ("true", "1")
+PLACES = {name: Resource(name=name, relation=Relation.EQUAL) for name in (HOSTNAME, QNAME)}
 BEYOND = 1e290  # of what a job asks for: no host has as much, times any number of slots
 
 
@@ -43,11 +45,17 @@ class Need:
     environments: frozenset[str] = frozenset()  # any of them will do
     asked: frozenset[str] = frozenset()  # resources
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """What -l qname asks for: each of them has to fit a queue."""
+        return tuple(one.value for one in self.values if one.name == QNAME)
+
 
 def need_of(shape: Shape, layout: Layout, widest: int) -> Need:
     """Return what a task of this shape needs; `widest` is the most slots that a host has.
 
     Of a parallel environment whose rule is not known its slots are on one host if they fit there.
+    `qstat` without -r tells a job's slots, but not its environment.
     """
     known = [(_resource(name, layout), text) for name, text in shape.requests]
     told = [(one, text) for one, text in known if one is not None]
@@ -86,7 +94,9 @@ def _divides(one: Environment, shape: Shape) -> bool:
 
 
 def _resource(name: str, layout: Layout) -> Resource | None:
-    return layout.resources.get(name)
+    """Return a resource; a cell whose list is not known has at least those of its hosts' names."""
+    wanted = layout.long_name(name)
+    return layout.resources.get(wanted, PLACES.get(wanted))
 
 
 def _environments(pe: str, layout: Layout) -> list[Environment]:
@@ -98,7 +108,7 @@ def _environments(pe: str, layout: Layout) -> list[Environment]:
 
 def _lies(shape: Shape, found: list[Environment], widest: int) -> tuple[int, int, bool]:
     """Return the slots of a piece, the pieces of a task, and whether they lie apart."""
-    if not shape.pe:
+    if not shape.pe and shape.slots == 1:
         return 1, 1, False
     rule = found[0] if found else Environment(name=shape.pe)
     if rule.spread is Spread.FIXED:
@@ -175,6 +185,18 @@ def _is_like(pattern: str, there: str) -> bool:
         return _plain(pattern) == _plain(there)
     except ParseError:
         return False
+
+
+def is_named(expression: str, names: Iterable[str]) -> bool:
+    """Say whether `-l hostname` or `-l qname` may mean it: `n1`, `n*|m1`, `!n1&!n2` (sge_types)."""
+    known = tuple(name.lower() for name in names)
+
+    def holds(one: str) -> bool:
+        wanted = one.removeprefix("!")
+        return any(fnmatchcase(name, wanted) for name in known) == (wanted == one)
+
+    ways = expression.lower().replace("(", "").replace(")", "").split("|")
+    return any(all(holds(one.strip()) for one in way.split("&")) for way in ways)
 
 
 def _plain(text: str) -> float:

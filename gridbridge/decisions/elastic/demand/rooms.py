@@ -5,10 +5,9 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
-from gridbridge.decisions.elastic.demand.needs import Need, Wanted, is_met, number
+from gridbridge.decisions.elastic.demand.needs import Need, Wanted, is_met, is_named, number
 from gridbridge.model.elastic.layout import Layout
-
-HOSTNAME = "hostname"  # by which a job asks for hosts (complex(5)); no host tells it of itself
+from gridbridge.model.request import HOSTNAME, QNAME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +105,10 @@ def lacks(name: str, room: Room, ground: Ground) -> bool:
 
 def _has_value(wanted: Wanted, room: Room, ground: Ground) -> bool:
     """Say whether a host has a value, as far as is known: a new one is as those that are there."""
-    if wanted.name == HOSTNAME:
+    if wanted.name == HOSTNAME:  # no host tells it of itself
         return f"{HOSTNAME}={wanted.value}" in room.tags
+    if wanted.name == QNAME:  # of which its queues tell
+        return True
     has = next((text for name, text in room.values if name == wanted.name), None)
     if has is not None:
         return is_met(wanted, has)
@@ -130,8 +131,10 @@ def is_open(need: Need, part: Part, room: Room, ground: Ground) -> bool:
 
 
 def _is_asked(need: Need, queue: str, room: Room, ground: Ground) -> bool:
+    if not all(is_named(one, (queue,)) for one in need.named):
+        return False
     if not need.queues:
-        return bool(ground.layout.queues) or queue == ground.queue
+        return bool(ground.layout.queues or need.named) or queue == ground.queue
     return any(_is_like(one, queue, room) for one in need.queues)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
+from gridbridge.decisions.elastic.demand.needs import is_named
 from gridbridge.decisions.elastic.demand.rooms import (
-    HOSTNAME,
     Block,
     Blocks,
     Ground,
@@ -19,12 +19,12 @@ from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape
 from gridbridge.model.elastic.layout import Layout
 from gridbridge.model.elastic.nodes import Node, Nodes, NodeState, is_same_host, short_name
 from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.request import HOSTNAME, long_name
 from gridbridge.model.states import QueueFact
 
 BY_HAND = frozenset((QueueFact.DISABLED, QueueFact.BY_HAND))
 BY_CALENDAR = frozenset((QueueFact.OFF_HOURS,))
 AT, ASKED = "@", f"{HOSTNAME}="
-SHORT = "h"  # of hostname (complex(5))
 
 
 def ground_of(seen: Situation, queue: str) -> Ground:
@@ -47,7 +47,7 @@ def patterns_of(shapes: Iterable[Shape]) -> frozenset[str]:
     every = tuple(shapes)
     queues = (one.partition(AT)[2] for shape in every for one in shape.queues if AT in one)
     asked = (pair for shape in every for pair in shape.requests)
-    hosts = (f"{ASKED}{text}" for name, text in asked if name in (HOSTNAME, SHORT))
+    hosts = (f"{ASKED}{text}" for name, text in asked if long_name(name) == HOSTNAME)
     return frozenset((*queues, *hosts))
 
 
@@ -228,18 +228,6 @@ def _fits(pattern: str, names: Iterable[str], groups: Iterable[str]) -> bool:
     if pattern.startswith(ASKED):
         return is_named(pattern.removeprefix(ASKED), names)
     return any(fnmatchcase(name, pattern) for name in (*names, *groups))
-
-
-def is_named(expression: str, names: Iterable[str]) -> bool:
-    """Say whether `-l hostname` may mean a host: `n1`, `n*|m1`, `!n1&!n2` (sge_types(1))."""
-    known = tuple(name.lower() for name in names)
-
-    def holds(one: str) -> bool:
-        wanted = one.removeprefix("!")
-        return any(fnmatchcase(name, wanted) for name in known) == (wanted == one)
-
-    ways = expression.lower().replace("(", "").replace(")", "").split("|")
-    return any(all(holds(one.strip()) for one in way.split("&")) for way in ways)
 
 
 def usual_room(seen: Situation, ground: Ground, patterns: frozenset[str]) -> Room | None:
