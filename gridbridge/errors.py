@@ -209,6 +209,16 @@ class CommandFailed(GridbridgeError):
         return f"{self.argv[0].rpartition('/')[2]}: {self.words}"
 
 
+class TooLong(CommandFailed):
+    """A program printed more than is read of it: it was ended, and nothing of it is believed."""
+
+    def __init__(self, argv: tuple[str, ...], most_bytes: int, host: str = "") -> None:
+        limit = f"{most_bytes >> 20} MiB" if most_bytes >> 20 else f"{most_bytes >> 10} KiB"
+        where = f" at {host}" if host else ""
+        why = f"it printed more{where} than the {limit} that are read of it"
+        super().__init__(argv, None, b"", why.encode(), host=host)
+
+
 class NotReached(CommandFailed):
     """The host that was to run a program could not be reached: nothing was sent to it."""
 

@@ -5,12 +5,11 @@ acts for that person alone, and keeps the same ledger.
 """
 
 import logging
-import sys
 
 from gridbridge.errors import NotOurs
 from gridbridge.model.places import AS_USER, LEDGER_CUT, NOT_OURS, PYTHON
 from gridbridge.model.policy import Policy
-from gridbridge.shell.runner import Completed, run
+from gridbridge.shell.runner import ANSWER_BYTES, Completed, run
 
 SUDO = ("/usr/bin/sudo", "-n", AS_USER)
 ALONE = (PYTHON, "-I", "-m", "gridbridge.methods.as_user")
@@ -27,7 +26,7 @@ def reach(policy: Policy) -> None:
     _is_personal = policy.is_personal
 
 
-def call(*words: str, patience_s: float = PATIENCE_S, most_bytes: int = sys.maxsize) -> Completed:
+def call(*words: str, patience_s: float = PATIENCE_S, most_bytes: int = ANSWER_BYTES) -> Completed:
     """Run it with these words; NotOurs when the id that it acts on is another's job by now."""
     way = ALONE if _is_personal else SUDO
     done = run((*way, *words), ENVIRONMENT, patience_s, b"", most_bytes)

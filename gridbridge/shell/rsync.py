@@ -8,8 +8,9 @@ Between folders that are seen here it goes without ssh.
 
 import os
 import select
+import time
 
-from gridbridge.errors import CommandFailed
+from gridbridge.errors import CommandFailed, TooLong
 from gridbridge.model.route import BARE, Login
 from gridbridge.shell import runner, ssh
 
@@ -37,7 +38,8 @@ DANGLING = "symlink has no referent"
 FOLLOWS = ("Broken pipe", "connection unexpectedly closed")  # from what the other side has met
 LOOK_S = 0.5  # between two checks whether the job was deleted
 SIGTERM, END_S = 15, 5
-MAX_BYTES = 65536  # of what it says
+MAX_BYTES = 65536  # of what it says about a failure, to be told
+MOST_BYTES = 16 << 20  # of the same: a line for each of 100,000 files
 SILENCE_S = 3600  # then it gives up; the checksum of a very large file is made in silence
 LINE_BYTES = 200  # a line of progress has less
 REMOVAL_S = 600.0
@@ -164,42 +166,104 @@ def _run(
     argv: tuple[str, ...], stdin: bytes, is_unwanted: "Callable[[], bool]", pace: Pace | None
 ) -> tuple[int | None, str]:
     """Run it to its end; the status is None when it was ended because the job was deleted."""
-    ends = [runner.in_memory(stdin), runner.in_memory(b""), runner.in_memory(b"")]
-    said = ends[1] if pace else ends[2]  # its progress is no word about a failure
+    source = runner.in_memory(stdin)
+    ours, theirs = runner.ends()
+    said = Said(*ours)
 
     def looks() -> bool:
         if pace:
-            pace.tell(_progress(said))
+            pace.tell(said.progress())
         return is_unwanted()
 
     try:
-        pid = runner.spawn(argv, BARE, [ends[0], said, ends[2]])
-        status = _wait(pid, looks)
-        return status, os.pread(ends[2], MAX_BYTES, 0).decode("utf-8", "replace")
+        output = theirs[0] if pace else theirs[1]  # its progress is no word about a failure
+        pid = runner.spawn(argv, BARE, [source, output, theirs[1]])
     except OSError as error:
+        runner.close(ours)
         raise CommandFailed(argv, 127, stderr=str(error).encode()) from error
     finally:
-        runner.close(ends)
+        runner.close([source, *theirs])
+    try:
+        return _wait(pid, said, looks), said.words()
+    except OverflowError as error:
+        runner.kill(pid)
+        raise TooLong((PROGRAM,), MOST_BYTES) from error
+    finally:
+        runner.close(ours)
 
 
-def _progress(said: int) -> str:
-    """Return the last whole thing that it said of its progress."""
-    size = os.fstat(said).st_size
-    words = os.pread(said, LINE_BYTES, max(size - LINE_BYTES, 0)).decode("utf-8", "replace")
-    return words.replace("\n", "\r").rstrip("\r").rpartition("\r")[2].strip()
+class Said:
+    """What it says, as far as that is kept: how far it is, and what went wrong first."""
+
+    def __init__(self, output: int, errors: int) -> None:
+        self._output, self.unread = output, {output, errors}
+        self._line = b""
+        self._words = bytearray()
+
+    def take(self, end: int) -> bool:
+        """Read on; say whether there may be more. OverflowError when it says too much."""
+        chunk = os.read(end, runner.CHUNK_BYTES)
+        if end == self._output:
+            self._line = (self._line + chunk)[-LINE_BYTES:]
+        else:
+            self._words += chunk
+        if len(self._words) > MOST_BYTES:
+            raise OverflowError
+        if not chunk:
+            self.unread.discard(end)
+        return bool(chunk)
+
+    def take_rest(self) -> None:
+        """Read what is left of a program that has ended; another may hold its outputs open."""
+        for end in tuple(self.unread):
+            os.set_blocking(end, False)
+            try:
+                while self.take(end):
+                    pass
+            except BlockingIOError:
+                continue
+
+    def progress(self) -> str:
+        """Return the last whole thing that it said of its progress."""
+        line = self._line.decode("utf-8", "replace")
+        return line.replace("\n", "\r").rstrip("\r").rpartition("\r")[2].strip()
+
+    def words(self) -> str:
+        """Return what it said of a failure, the first of it."""
+        return bytes(self._words[:MAX_BYTES]).decode("utf-8", "replace")
 
 
-def _wait(pid: int, is_unwanted: "Callable[[], bool]") -> int | None:
+def _wait(pid: int, said: Said, is_unwanted: "Callable[[], bool]") -> int | None:
     end = os.pidfd_open(pid)
     poll = select.poll()
-    poll.register(end, select.POLLIN)
+    for each in (end, *said.unread):
+        poll.register(each, select.POLLIN)
+    looks_at = time.monotonic() + LOOK_S
     try:
-        while not poll.poll(LOOK_S * 1000):
+        while end not in (ready := _ready(poll, looks_at)):
+            for each in ready:
+                if not said.take(each):
+                    poll.unregister(each)
+            if time.monotonic() < looks_at:
+                continue
+            looks_at = time.monotonic() + LOOK_S
             if is_unwanted():
                 os.kill(pid, SIGTERM)
-                poll.poll(END_S * 1000)
+                _await(end)
                 runner.kill(pid)
                 return None
     finally:
         os.close(end)
+    said.take_rest()
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _ready(poll: select.poll, until: float) -> list[int]:
+    return [end for end, _ in poll.poll(max(0.0, until - time.monotonic()) * 1000)]
+
+
+def _await(end: int) -> None:
+    """Wait for the end of what was told to end, for a while."""
+    poll = select.poll()
+    poll.register(end, select.POLLIN)
+    poll.poll(END_S * 1000)

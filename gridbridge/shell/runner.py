@@ -7,10 +7,9 @@ ends it with everything that it started.
 
 import os
 import select
-import sys
 import time
 
-from gridbridge.errors import CommandFailed
+from gridbridge.errors import CommandFailed, TooLong
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -19,6 +18,10 @@ if TYPE_CHECKING:
     Asked = Callable[[tuple[str, ...], dict[str, str], Callable[[], "Completed"]], "Completed"]
 
 CHUNK_BYTES = 65536
+ANSWER_BYTES = 64 << 20  # of what a program prints that answers one question
+LIST_BYTES = (
+    256 << 20
+)  # of a list of all jobs or hosts: 100,000 jobs with what they ask for are 120 MB
 REAP_S = 10.0  # what was killed ends within that, or nobody knows when
 SIGKILL = 9  # of Linux; importing signal, and with it enum, costs 5 ms
 SIGPIPE = 13  # ignored by Python; a program starts with its default
@@ -74,12 +77,13 @@ def run(
     env: dict[str, str],
     timeout_s: float,
     stdin: bytes = b"",
-    most_bytes: int = sys.maxsize,
+    most_bytes: int = ANSWER_BYTES,
 ) -> Completed:
     """Run a program to its end, with `stdin` to read.
 
-    Raises CommandFailed with status None when it did not end within `timeout_s` or printed more
-    than `most_bytes` (it is killed with its session), and with status 127 when it can't be started.
+    Raises CommandFailed with status None when it did not end within `timeout_s`, TooLong when it
+    printed more than `most_bytes` (both times it is killed with its session), and CommandFailed
+    with status 127 when it can't be started.
     """
     if _ask_by is not None and not stdin:
         return _ask_by(argv, env, lambda: _run(argv, env, timeout_s, stdin, most_bytes))
@@ -114,7 +118,7 @@ def run_on(
     env: dict[str, str],
     timeout_s: float,
     source: int,
-    most_bytes: int = sys.maxsize,
+    most_bytes: int = ANSWER_BYTES,
 ) -> Completed:
     """Do as `run` with an open file as the program's standard input; its position is shared."""
     deadline = time.monotonic() + timeout_s
@@ -134,7 +138,7 @@ def run_on(
         raise CommandFailed(argv, None, transient=True) from error
     except OverflowError as error:
         kill(pid)
-        raise CommandFailed(argv, None, b"", str(error).encode()) from error
+        raise TooLong(argv, most_bytes) from error
     finally:
         close(ours)
         _after_each()
@@ -198,7 +202,7 @@ def _read(ends: list[int], deadline: float, most_bytes: int) -> tuple[bytes, byt
                 poll.unregister(end)
                 unread.discard(end)
         if most_bytes < 0:
-            raise OverflowError("it prints without end")
+            raise OverflowError
     stdout, stderr = (b"".join(chunks) for chunks in read.values())
     return stdout, stderr
 

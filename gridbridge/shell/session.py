@@ -10,11 +10,11 @@ import select
 import termios
 import time
 
-from gridbridge.errors import CommandFailed
+from gridbridge.errors import CommandFailed, TooLong
 from gridbridge.model.route import BARE, Login
 from gridbridge.shell import runner
 from gridbridge.shell.runner import Completed
-from gridbridge.shell.ssh import FAILED, Client, client, is_whole
+from gridbridge.shell.ssh import FAILED, TOKENS, Client, client
 
 NUMBER_BYTES = 4  # of the int that FIONREAD gives (ioctl_tty(2))
 
@@ -58,7 +58,12 @@ class Session(Client):
         self._lines: dict[tuple[str, ...], Line] = {}
 
     def carry(
-        self, login: Login, token: str, request: bytes, timeout_s: float
+        self,
+        login: Login,
+        token: str,
+        request: bytes,
+        timeout_s: float,
+        most_bytes: int = runner.ANSWER_BYTES,
     ) -> tuple[Completed, bool]:
         """Have the far shell do a request; say how that ended, and whether nothing was sent.
 
@@ -67,24 +72,30 @@ class Session(Client):
         deadline = time.monotonic() + timeout_s
         argv = client(login)
         line = self._lines.pop(argv, None) or Line(argv)
-        exchange = Exchange(line, token, request)
+        exchange = Exchange(line, token, request, most_bytes)
         if exchange.is_done_by(deadline):
             self._lines[argv] = line
             return exchange.answer(), False
         is_unread = line.unread_bytes() == exchange.written
         line.end()
+        if exchange.is_too_long:
+            raise TooLong(argv, most_bytes, login.host)
         return exchange.answer(), is_unread
 
 
 class Exchange:
     """One request over a line, and what has come back of its answer."""
 
-    def __init__(self, line: Line, token: str, request: bytes) -> None:
+    def __init__(
+        self, line: Line, token: str, request: bytes, most_bytes: int = runner.ANSWER_BYTES
+    ) -> None:
         self._line = line
-        self._token = token
+        self._token = token.encode()
+        self._most_bytes = most_bytes
         self._request = request
         self.written = 0
-        self._read: dict[int, bytes] = {line.output: b"", line.errors: b""}
+        self._read = {line.output: bytearray(), line.errors: bytearray()}
+        self._awaited = dict(zip(self._read, TOKENS, strict=True))
         self._poll = select.poll()
         self._poll.register(line.to_it, select.POLLOUT)
         for end in self._read:
@@ -94,16 +105,21 @@ class Exchange:
     def is_done_by(self, deadline: float) -> bool:
         """Write and read until the answer is whole; False when it will not be, or not in time."""
         try:
-            while self._open and not is_whole(self._token, *self._read.values()):
+            while self._open and any(self._awaited.values()) and not self.is_too_long:
                 for end, _ in self._poll.poll(runner.left_ms(deadline)):
                     self._read_from(end) if end in self._read else self._write()
         except TimeoutError:
             return False
-        return bool(self._open)
+        return bool(self._open) and not self.is_too_long
+
+    @property
+    def is_too_long(self) -> bool:
+        """Say whether more came back than is read."""
+        return sum(map(len, self._read.values())) > self._most_bytes
 
     def answer(self) -> Completed:
         """Return what came back; of the client's own end nothing is known, nor wanted."""
-        return Completed(self._line.argv, FAILED, *self._read.values())
+        return Completed(self._line.argv, FAILED, *map(bytes, self._read.values()))
 
     def _write(self) -> None:
         self.written += os.write(self._line.to_it, self._request[self.written :])
@@ -112,7 +128,10 @@ class Exchange:
 
     def _read_from(self, end: int) -> None:
         chunk = os.read(end, runner.CHUNK_BYTES)
-        self._read[end] += chunk
+        read = self._read[end]
+        begin = max(0, len(read) - len(self._token) + 1)  # a token may have come in two parts
+        read += chunk
+        self._awaited[end] -= read.count(self._token, begin)
         if not chunk:
             self._poll.unregister(end)
             self._open.discard(end)

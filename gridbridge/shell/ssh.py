@@ -10,10 +10,10 @@ is, sees but a constant line.
 import os
 import pwd
 
-from gridbridge.errors import CommandFailed, NotAdmitted, NotLetIn, NotReached
+from gridbridge.errors import CommandFailed, NotAdmitted, NotLetIn, NotReached, TooLong
 from gridbridge.model.route import BARE, Login
 from gridbridge.shell import files, runner
-from gridbridge.shell.runner import Completed, quote
+from gridbridge.shell.runner import ANSWER_BYTES, Completed, quote
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ FAR_SHELL = (  # sh and csh take this line
     "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /bin/sh -c"
     ' \'while read -r bytes; do eval "$(head -c "$bytes")"; done\''
 )
+TOKENS = 3, 2  # of an answer, on standard output and error
 NOT_STARTED = (125, 126, 127)  # env(1), timeout(1): the program can't be run, or is not there
 CAP_SYS_ADMIN = 21  # capabilities(7)
 NOT_FOUND = 127  # as runner.run says of both
@@ -59,12 +60,20 @@ class Client:
     """Carries requests, each by a process of OpenSSH's client."""
 
     def carry(
-        self, login: Login, _token: str, request: bytes, timeout_s: float
+        self,
+        login: Login,
+        _token: str,
+        request: bytes,
+        timeout_s: float,
+        most_bytes: int = ANSWER_BYTES,
     ) -> tuple[Completed, bool]:
-        """Have the far shell do a request; say how that ended, and whether nothing was sent."""
+        """Have the far shell do a request; say how that ended, and whether nothing was sent.
+
+        Raises TooLong when more came back than `most_bytes`.
+        """
         source = runner.in_memory(request)
         try:
-            return _call(login, timeout_s, source), _is_unread(source)
+            return _call(login, timeout_s, source, most_bytes), _is_unread(source)
         finally:
             os.close(source)
 
@@ -99,20 +108,22 @@ def run(
     timeout_s: float,
     stdin: bytes = b"",
     carrier: Client | None = None,
+    most_bytes: int = ANSWER_BYTES,
 ) -> Completed:
     """Run a program to its end where the login leads, or here when there is none.
 
     As runner.run; besides, an exit status of 129 to 192 is taken for a signal, no NUL of `stdin`
     arrives, and the program is killed there when its time is over. Raises NotReached when
     nothing of the request was sent, and CommandFailed with status None when it was, and no whole
-    answer came: the program may have run.
+    answer came, or one that is too long: the program may have run.
     """
     if login is None:
-        return runner.run(argv, env, timeout_s, stdin)
+        return runner.run(argv, env, timeout_s, stdin, most_bytes)
     token = files.random_name()
     whole = request(token, argv, env, timeout_s, stdin)
     try:
-        ended, is_unread = (carrier or _carrier).carry(login, token, whole, timeout_s)
+        carry = (carrier or _carrier).carry
+        ended, is_unread = carry(login, token, whole, timeout_s, most_bytes)
     finally:
         runner.is_over()
     return answer(token, argv, ended) or _fail(login, token, ended, is_unread)
@@ -169,7 +180,7 @@ def answer(token: str, argv: tuple[str, ...], ended: Completed) -> Completed | N
 def is_whole(token: str, stdout: bytes, stderr: bytes) -> bool:
     """Say whether both outputs have all of the tokens that surround an answer."""
     mark = token.encode()
-    return (stdout.count(mark), stderr.count(mark)) == (3, 2)
+    return (stdout.count(mark), stderr.count(mark)) == TOKENS
 
 
 def _open_key(words: bytes) -> str:
@@ -197,11 +208,13 @@ def _apart() -> tuple[str, ...]:
     return ("/usr/bin/unshare", "--pid", "--fork", "--") if may else ()
 
 
-def _call(login: Login, timeout_s: float, source: int) -> Completed:
+def _call(login: Login, timeout_s: float, source: int, most_bytes: int) -> Completed:
     """Call the client; one that has to be killed for its time said nothing."""
     argv = client(login)
     try:
-        return runner.run_on(argv, BARE, timeout_s, source)
+        return runner.run_on(argv, BARE, timeout_s, source, most_bytes)
+    except TooLong as error:
+        raise TooLong(argv, most_bytes, login.host) from error
     except CommandFailed as error:
         if error.status is not None:
             raise

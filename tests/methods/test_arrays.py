@@ -12,6 +12,7 @@ import pytest
 from gridbridge.errors import Ended, GridbridgeError, LedgerLost, NotOurs
 from gridbridge.methods import as_user, owner
 from gridbridge.methods.arrays import order, verbs
+from gridbridge.methods.arrays import worker as worker_module
 from gridbridge.methods.arrays.order import Order
 from gridbridge.methods.arrays.sending import Sending, Sent
 from gridbridge.methods.arrays.worker import Gone, Worker
@@ -166,6 +167,15 @@ def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
 
     with pytest.raises(Gone, match=r"not done within 0\.2 s"):
         worker.ask("stop")
+    assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
+
+
+def test_a_worker_that_tells_without_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "ANSWER_BYTES", 1 << 20)
+    worker = Worker(7, lambda _: lambda _: "x" * (8 << 20))
+
+    with pytest.raises(Gone, match="it told more than 1 MiB"):
+        worker.ask("submit")
     assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
 
 

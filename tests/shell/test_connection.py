@@ -16,7 +16,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from gridbridge.errors import CommandFailed, NotAdmitted, NotReached
+from gridbridge.errors import CommandFailed, NotAdmitted, NotReached, TooLong
 from gridbridge.model.route import Login
 from gridbridge.shell import ssh
 from gridbridge.shell.connection import login
@@ -195,3 +195,13 @@ def test_a_configuration_that_can_not_be_read_is_told(
 
     with pytest.raises(NotReached, match=r"/\.ssh/config: "):
         login.configured(Login(host="127.0.0.1", port=str(server.port)))
+
+
+def test_more_than_is_read_is_a_failure_of_its_own_and_the_next_request_goes_on(
+    server: Server,
+) -> None:
+    far = Login(host="127.0.0.1", port=str(server.port))
+    with pytest.raises(TooLong, match=r"it printed more at 127\.0\.0\.1 than the 1 MiB"):
+        ssh.run(far, ("head", "-c", "3000000", "/dev/zero"), {}, LIMIT_S, most_bytes=1 << 20)
+
+    assert ssh.run(far, ("echo", "on"), {}, LIMIT_S).stdout == b"on\n"

@@ -1,14 +1,15 @@
 """What a copy with a pace asks of rsync, and what is read of its progress."""
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import CommandFailed
+from gridbridge.errors import CommandFailed, TooLong
 from gridbridge.model.route import Login
 from gridbridge.shell import rsync, runner
-from gridbridge.shell.rsync import Pace, _progress
+from gridbridge.shell.rsync import Pace, Said
 
 
 def told(_: str) -> None:
@@ -88,8 +89,40 @@ def test_a_pace_limits_the_rate_and_grows_files_in_place() -> None:
     ],
 )
 def test_the_last_line_of_progress_is_told(said: bytes, line: str) -> None:
-    end = runner.in_memory(said)
+    ours, theirs = runner.ends()
+    os.write(theirs[0], said)
+    heard = Said(*ours)
+    heard.take_rest()
+    runner.close([*ours, *theirs])
+
+    assert line == heard.progress()
+
+
+@pytest.mark.parametrize("pace", [None, Pace(tell=told)], ids=["words", "progress"])
+def test_a_far_shell_that_prints_for_ever_ends_the_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: Pace | None
+) -> None:
+    program = tmp_path / "rsync"
+    program.write_text("#!/bin/sh\nexec yes >&2\n")  # as it passes on what the far shell says
+    program.chmod(0o755)
+    monkeypatch.setattr(rsync, "PROGRAM", str(program))
+    tracemalloc.start()
     try:
-        assert line == _progress(end)
+        with pytest.raises(TooLong, match="rsync: it printed more than the 16 MiB"):
+            rsync.push(Login(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False, pace)
+        _, peak = tracemalloc.get_traced_memory()
     finally:
-        os.close(end)
+        tracemalloc.stop()
+
+    assert peak < 2 * rsync.MOST_BYTES
+
+
+def test_a_copy_that_tells_of_its_progress_for_days_keeps_the_last_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "rsync"
+    program.write_text("#!/bin/sh\nyes | head -c 50000000; printf '\\r 7 9%%\\r'\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(rsync, "PROGRAM", str(program))
+
+    assert rsync.push(None, ["/x/a"], f"{tmp_path}/", lambda: False, Pace(tell=told))

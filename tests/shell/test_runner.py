@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import CommandFailed
+from gridbridge.errors import CommandFailed, TooLong
 from gridbridge.shell import runner
 from gridbridge.shell.runner import run, run_unheard
 
@@ -73,11 +73,24 @@ def test_the_limit_ends_it_with_all_that_it_started(tmp_path: Path) -> None:
 
 def test_a_program_that_prints_more_than_it_may_is_killed(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    with pytest.raises(CommandFailed, match="sh: it prints without end") as raised:
+    with pytest.raises(CommandFailed, match="sh: it printed more than the 976 KiB that") as raised:
         run(("/bin/sh", "-c", f"echo $$ >{pid}; exec yes"), ENV, 30, most_bytes=MOST_BYTES)
 
     assert (raised.value.status, raised.value.transient) == (None, False)
     assert ends_soon(int(pid.read_text()))
+
+
+@pytest.mark.parametrize("script", ["exec yes", "exec yes >&2", "yes & exec yes >&2"])
+def test_what_prints_for_ever_is_ended_at_a_limit_that_nobody_has_to_name(script: str) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLong, match="more than the 64 MiB that are read of it"):
+            sh(script)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < runner.ANSWER_BYTES + (8 << 20)
 
 
 def test_a_daemon_that_keeps_the_outputs_is_not_waited_for_without_limit() -> None:

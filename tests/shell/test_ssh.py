@@ -8,6 +8,7 @@ import os
 import pwd
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridbridge.errors import CommandFailed, NotReached
+from gridbridge.errors import CommandFailed, NotReached, TooLong
 from gridbridge.model.route import BARE, Login
-from gridbridge.shell import runner, ssh
+from gridbridge.shell import runner, session, ssh
 from gridbridge.shell.connection import login
 from gridbridge.shell.connection.connections import Connections
 from gridbridge.shell.retry import until
@@ -30,6 +31,7 @@ TEXT = st.binary(max_size=60).filter(lambda data: 0 not in data).map(os.fsdecode
 VARIABLE = TEXT.filter(lambda text: text and "=" not in text)
 SHOW = 'for word; do printf "%s\\n." "$word"; done; cat'
 LIMIT_S = 30
+FAR = Login(host="far", port="", user="", person="")
 
 
 def far(shell: str, request: bytes, noise: str = "") -> Completed:
@@ -337,6 +339,32 @@ def test_what_a_persons_configuration_starts_ends_with_roots_client() -> None:
     with pytest.raises(CommandFailed):
         runner.run((*argv, hides), BARE, 1)
     assert until(lambda: not _running(mark), 10)
+
+
+@pytest.mark.parametrize("carrier", [ssh.Client, Session])
+@pytest.mark.parametrize("output", ["yes", "yes >&2"])
+def test_an_account_that_prints_for_ever_is_a_failure_of_its_own(
+    carrier: type[ssh.Client], output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by its shell's start file: nothing of that is an answer, nor that it did nothing."""
+    for module in (ssh, session):
+        monkeypatch.setattr(module, "client", lambda _: ("/bin/sh", "-c", f"cat & {output}"))
+
+    with pytest.raises(TooLong, match="it printed more at far than the 1 MiB") as raised:
+        ssh.run(FAR, ("true",), {}, LIMIT_S, carrier=carrier(), most_bytes=1 << 20)
+    assert (raised.value.status, raised.value.host) == (None, "far")
+
+
+def test_a_long_answer_in_small_parts_takes_no_longer_than_its_length(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    argv = ("/bin/sh", "-c", ssh.FAR_SHELL)
+    monkeypatch.setattr(session, "client", lambda _: argv)
+    began = time.process_time()
+    done = ssh.run(FAR, ("head", "-c", "40000000", "/dev/zero"), {}, LIMIT_S, carrier=Session())
+
+    assert len(done.stdout) == 40_000_000
+    assert time.process_time() - began < 5
 
 
 def _running(word: str) -> list[str]:

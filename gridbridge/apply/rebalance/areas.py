@@ -16,6 +16,7 @@ from gridbridge.model.rebalance.datasets import REPLICA_MARK, Dataset, read_sums
 from gridbridge.model.rebalance.storage import Measured
 from gridbridge.model.route import BARE, Login
 from gridbridge.shell import folder, ssh
+from gridbridge.shell.runner import LIST_BYTES
 
 LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # bytes; a slower disk counts as one that hangs
 A_FILE_S = 0.02  # to find and open it, by a file server that is far and busy
@@ -303,7 +304,8 @@ def _held(area: Area, dataset: Dataset) -> str:
 def _ask(area: Area, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
     argv = ("/bin/sh", "-c", script, "sh", area.path, area.account, area.name, *arguments)
     with told(area):
-        return ssh.run(area.login, argv, dict(BARE), timeout_s).checked().stdout
+        done = ssh.run(area.login, argv, dict(BARE), timeout_s, most_bytes=LIST_BYTES)
+        return done.checked().stdout
 
 
 @contextmanager

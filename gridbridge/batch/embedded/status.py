@@ -18,7 +18,7 @@ from gridbridge.model.job import ArrayLimits, AskedArray, JobDetail, JobEnd, Kil
 from gridbridge.model.route import Folder
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobState
-from gridbridge.shell.runner import run
+from gridbridge.shell.runner import LIST_BYTES, run
 
 QUEUE = "embedded"  # it has one
 OURS = f"{PREFIX}."
@@ -162,4 +162,4 @@ def _number(text: str) -> int | None:
 
 
 def _ask(folder: Folder, argv: commands.Argv) -> bytes:
-    return run(argv, folder.environment(), folder.timeout_s).checked().stdout
+    return run(argv, folder.environment(), folder.timeout_s, most_bytes=LIST_BYTES).checked().stdout

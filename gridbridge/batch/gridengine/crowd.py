@@ -36,6 +36,7 @@ from gridbridge.model.request import Pairs
 from gridbridge.model.route import Cell
 from gridbridge.model.site.setup import Complex
 from gridbridge.model.states import JobState
+from gridbridge.shell.runner import LIST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ WILD = frozenset("*?[")  # sge_types(1), wc_pe_name
 def crowded(cell: Cell) -> CrowdedCell:
     """Return who waits and runs there, and what is free; CommandFailed or ParseError for none."""
     table = Table(qconf.complexes(call(cell, qconf.show(cell, "-sc")).checked().stdout).values())
-    done = call(cell, commands.crowd(cell, table.names), zone="UTC").checked()
+    argv = commands.crowd(cell, table.names)
+    done = call(cell, argv, zone="UTC", most_bytes=LIST_BYTES).checked()
     return read_crowd(done.stdout, table)
 
 

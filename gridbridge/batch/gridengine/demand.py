@@ -31,6 +31,7 @@ from gridbridge.model.elastic.nodes import short_name
 from gridbridge.model.elastic.saved import Documents
 from gridbridge.model.ids import WRAP
 from gridbridge.model.route import Cell
+from gridbridge.shell.runner import LIST_BYTES, Completed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,10 +52,10 @@ def printed(cell: Cell) -> tuple[Documents, str]:
 
     Raises CommandFailed or ParseError when one of them does not answer.
     """
-    qstat = call(cell, commands.every_job(cell), zone="UTC").checked().stdout
+    qstat = _list(cell, commands.every_job(cell)).checked().stdout
     table = layout.printed(cell, qstat)
     of_hosts = commands.hosts(cell, layout.asked(qstat, table))
-    qhost = call(cell, of_hosts, zone="UTC").checked().stdout
+    qhost = _list(cell, of_hosts).checked().stdout
     master = call(cell, qconf.show(cell, "-sss")).checked().stdout
     documents = Documents(qstat=qstat, qhost=qhost, qconf=table)
     return documents, master.decode("utf-8", "replace").strip()
@@ -81,6 +82,10 @@ def read_cell(
         granted=tuple(sorted(rows.granted.items())),
         left=next((one.left for one in hosts if one.name == GLOBAL), ()),
     )
+
+
+def _list(cell: Cell, argv: commands.Argv) -> Completed:
+    return call(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
 
 
 def _have_queues(hosts: Iterable[Host], laid_out: Layout) -> bool:

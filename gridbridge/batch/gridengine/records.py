@@ -14,7 +14,7 @@ from gridbridge.errors import CommandFailed
 from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.job import AskedArray
 from gridbridge.model.route import Cell
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import LIST_BYTES, Completed
 
 NO_LINE, NOT_READ = 1, 2  # exit statuses of grep(1)
 UNREADABLE = re.compile(rb"unable to open|accounting: (?!No such file)")  # qacct, on standard error
@@ -28,7 +28,8 @@ def records(cell: Cell, job_id: int) -> tuple[AccountingRecord, ...]:
     It is asked in UTC: qacct prints local times without their zone. Of a file that is there and
     can't be read it says that it is empty, too: that is no answer.
     """
-    done = call(cell, commands.accounting(cell, str(job_id)), zone="UTC")
+    argv = commands.accounting(cell, str(job_id))
+    done = call(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
     is_empty = b"no jobs running since startup" in done.stdout
     if b"not found" in done.stderr or (is_empty and not UNREADABLE.search(done.stderr)):
         return ()
@@ -54,7 +55,8 @@ def _searched(cell: Cell, arrays: Sequence[AskedArray]) -> Completed:
     accounts = [one.account for one in arrays]
     if since := min((one.looks_since for one in arrays if one.looks_since), default=None):
         try:
-            return call(cell, commands.accounted_since(cell, accounts, int(since.timestamp())))
+            argv = commands.accounted_since(cell, accounts, int(since.timestamp()))
+            return call(cell, argv, most_bytes=LIST_BYTES)
         except CommandFailed as error:
             _log.warning("event=not_all_accounting_read cell=%s why=%r", cell.cell, str(error))
-    return call(cell, commands.accounted(cell, accounts))
+    return call(cell, commands.accounted(cell, accounts), most_bytes=LIST_BYTES)

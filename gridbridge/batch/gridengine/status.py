@@ -16,7 +16,7 @@ from gridbridge.model.job import ArrayLimits, AskedArray, FutureEnd, JobDetail, 
 from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.vocabulary import Vocabulary
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import LIST_BYTES, Completed
 
 FLUSH_TIME = "00:00:15"  # where a cell has none of its own
 LIMITS = ("max_aj_tasks", "max_aj_instances", "max_u_jobs", "max_jobs")
@@ -172,4 +172,4 @@ def names(cell: Cell, what: str) -> tuple[str, ...]:
 
 def _ask(cell: Cell, argv: commands.Argv) -> Completed:
     """Ask in UTC: the clients print local times without their zone."""
-    return call(cell, argv, zone="UTC")
+    return call(cell, argv, zone="UTC", most_bytes=LIST_BYTES)

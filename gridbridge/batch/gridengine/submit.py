@@ -14,7 +14,7 @@ from gridbridge.model.ids import read_tasks
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.request import OWN_START, JobSpec, Pairs, Request
 from gridbridge.model.route import Cell
-from gridbridge.shell.runner import Completed, run
+from gridbridge.shell.runner import ANSWER_BYTES, Completed, run
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -366,7 +366,14 @@ def _do(cell: Cell, argv: Argv, gone_is_fine: bool = False) -> None:
         done.checked()
 
 
-def call(cell: Cell, argv: Argv, stdin: bytes = b"", zone: str = "", mark: str = "") -> Completed:
+def call(
+    cell: Cell,
+    argv: Argv,
+    stdin: bytes = b"",
+    zone: str = "",
+    mark: str = "",
+    most_bytes: int = ANSWER_BYTES,
+) -> Completed:
     """Run a client program where the cell has it, here or by ssh, in a time zone if that matters.
 
     A job that it submits has the mark for ever (marked.py). The ssh module is loaded only for cells
@@ -374,7 +381,7 @@ def call(cell: Cell, argv: Argv, stdin: bytes = b"", zone: str = "", mark: str =
     """
     env = cell.environment() | ({"TZ": zone} if zone else {}) | ({MARK: mark} if mark else {})
     if cell.login is None:
-        return run(argv, env, cell.timeout_s, stdin)
+        return run(argv, env, cell.timeout_s, stdin, most_bytes)
     from gridbridge.shell import ssh
 
-    return ssh.run(cell.login, argv, env, cell.timeout_s, stdin)
+    return ssh.run(cell.login, argv, env, cell.timeout_s, stdin, most_bytes=most_bytes)

@@ -39,6 +39,7 @@ from gridbridge.model.elastic.saved import Documents
 from gridbridge.model.route import OarServer
 from gridbridge.model.states import Fact, JobState, QueueFact, QueueState
 from gridbridge.shell import host as this_host
+from gridbridge.shell.runner import LIST_BYTES
 
 NODE_PORT = 6667  # of OAR's own sshd on each node, as every package of OAR has it
 PROBE_S = 1.0
@@ -86,7 +87,7 @@ def printed(server: OarServer) -> tuple[Documents, str]:
 
     Nobody but OAR's own account may read its configuration, so the balancer runs on its server.
     """
-    told = call(server, questions.demand(server)).checked().stdout
+    told = call(server, questions.demand(server), most_bytes=LIST_BYTES).checked().stdout
     halted = sorted({one.host for one in read_cluster(told)[0] if one.is_halted})
     return Documents(oar=told + told_reachable(_reachable(halted))), this_host.name()
 

@@ -33,6 +33,7 @@ from gridbridge.model.route import OarServer
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import Fact, QueueFact, QueueState
 from gridbridge.model.vocabulary import ANY, Vocabulary
+from gridbridge.shell.runner import LIST_BYTES
 
 _LOG = logging.getLogger(__name__)
 QUEUE = "oar"  # its queues share all nodes
@@ -318,7 +319,7 @@ def vocabulary(server: OarServer) -> Vocabulary:
 
 def _ask(server: OarServer, argv: commands.Argv) -> bytes:
     """Return what was answered; a query that failed is on standard error alone (DBI(3))."""
-    done = call(server, argv).checked()
+    done = call(server, argv, most_bytes=LIST_BYTES).checked()
     if QUERY_FAILED in done.stderr:
         raise ParseError(f"OAR: {done.stderr.decode('utf-8', 'replace').strip()}")
     return done.stdout

@@ -12,7 +12,7 @@ from gridbridge.errors import CommandFailed
 from gridbridge.model.request import JobSpec
 from gridbridge.model.route import OarServer
 from gridbridge.shell import ssh
-from gridbridge.shell.runner import Completed
+from gridbridge.shell.runner import ANSWER_BYTES, Completed
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -298,6 +298,9 @@ def _jobs(server: OarServer, argv: commands.Argv) -> "list[Job]":
     return read_jobs(call(server, argv).checked().stdout)
 
 
-def call(server: OarServer, argv: commands.Argv, stdin: bytes = b"") -> Completed:
+def call(
+    server: OarServer, argv: commands.Argv, stdin: bytes = b"", most_bytes: int = ANSWER_BYTES
+) -> Completed:
     """Run one of OAR's programs where the server has them."""
-    return ssh.run(server.login, argv, server.environment(), server.timeout_s, stdin)
+    environment, limit_s = server.environment(), server.timeout_s
+    return ssh.run(server.login, argv, environment, limit_s, stdin, most_bytes=most_bytes)

@@ -15,7 +15,7 @@ from gridbridge.methods import owner
 from gridbridge.methods.owner import FAILED, NoAccount, NoOwner, NotNow, Refused, RefusedThere
 from gridbridge.methods.scope import Scope
 from gridbridge.model.places import NO_OWNER, NOT_NOW, NOT_OURS, REFUSED_THERE
-from gridbridge.shell.runner import left_ms
+from gridbridge.shell.runner import ANSWER_BYTES, left_ms
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Worker:
         return told
 
     def _line(self) -> str:
-        read = b""
+        read = bytearray()
         poll = select.poll()
         poll.register(self._told, select.POLLIN)
         while not read.endswith(b"\n"):
@@ -74,6 +74,9 @@ class Worker:
             if not (chunk := os.read(self._told, CHUNK_BYTES)):
                 raise Gone("its process ended")
             read += chunk
+            if len(read) > ANSWER_BYTES:
+                self.scope.end()
+                raise Gone(f"it told more than {ANSWER_BYTES >> 20} MiB")
         return read.decode("utf-8", "replace").rstrip("\n")
 
 

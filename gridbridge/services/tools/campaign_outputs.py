@@ -21,6 +21,7 @@ from gridbridge.model.places import CAMPAIGNS, CONFIG
 from gridbridge.model.route import BARE, Login
 from gridbridge.services.tools import configured
 from gridbridge.shell import files, rsync, ssh, trust
+from gridbridge.shell.runner import LIST_BYTES
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_files import NotTheirs
 
@@ -245,7 +246,7 @@ def _present(names: Iterable[str], to: str) -> int:
 def _look(place: Place, tasks: list[ShownTask], stream: str, most: int) -> dict[int, str]:
     names = (name_of(task, stream) for task in tasks)
     argv = ("/bin/sh", "-c", LOOK, "sh", place.folder, str(most), *names)
-    done = ssh.run(place.login, argv, dict(BARE), place.timeout_s).checked()
+    done = ssh.run(place.login, argv, dict(BARE), place.timeout_s, most_bytes=LIST_BYTES).checked()
     texts = done.stdout.decode("utf-8", "replace").split("\0")
     found = zip(tasks, texts, strict=False)
     return {task.number: text.removeprefix("+") for task, text in found if text}

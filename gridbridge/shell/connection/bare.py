@@ -13,7 +13,7 @@ import paramiko
 from paramiko import AuthenticationException, BadHostKeyException, SSHException
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 
-from gridbridge.errors import CommandFailed, NotAdmitted, NotReached
+from gridbridge.errors import CommandFailed, NotAdmitted, NotReached, TooLong
 from gridbridge.shell.connection.login import CHANGED, UNKNOWN, words_of
 from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED
 
@@ -117,9 +117,11 @@ def _closed_after(limit_s: float, transport: paramiko.Transport) -> Iterator[Non
 
 
 def _read(channel: paramiko.Channel, said: bytearray) -> None:
-    """Read to the end; what is beyond the most is not kept."""
+    """Read to the end, or raise TooLong."""
     while chunk := channel.recv(CHUNK_BYTES):
-        said += chunk[: MOST_BYTES - len(said)]
+        said += chunk
+        if len(said) > MOST_BYTES:
+            raise TooLong((CLIENT,), MOST_BYTES)
 
 
 def _key(machine: Machine) -> tuple[str, paramiko.PKey]:

@@ -15,11 +15,11 @@ from functools import partial
 import paramiko
 from paramiko import SSHException
 
-from gridbridge.errors import CommandFailed, NotReached
+from gridbridge.errors import CommandFailed, NotReached, TooLong
 from gridbridge.model.route import Login
 from gridbridge.shell.connection.login import ConfiguredLogin, configured, connect, words_of
 from gridbridge.shell.retry import once_more
-from gridbridge.shell.runner import SIGKILL, Completed
+from gridbridge.shell.runner import ANSWER_BYTES, SIGKILL, Completed
 from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED, FAR_SHELL, Client
 
 CHUNK_BYTES = 65536
@@ -54,7 +54,12 @@ class Connections(Client):
         self._lines: dict[tuple[str, ...], Line] = {}
 
     def carry(
-        self, login: Login, token: str, request: bytes, timeout_s: float
+        self,
+        login: Login,
+        token: str,
+        request: bytes,
+        timeout_s: float,
+        most_bytes: int = ANSWER_BYTES,
     ) -> tuple[Completed, bool]:
         """Have the far shell do a request; say how that ended, and whether nothing was sent.
 
@@ -63,13 +68,15 @@ class Connections(Client):
         """
         known = configured(login)
         if known.is_by_client:
-            return super().carry(login, token, request, timeout_s)
+            return super().carry(login, token, request, timeout_s, most_bytes)
         line = self._lines.setdefault((login.host, login.port, login.user, login.person), Line())
         deadline = time.monotonic() + timeout_s + GRACE_S
         if not line.channels.acquire(timeout=timeout_s):
             return _failed(b""), True
         try:
-            return _ask(line, known, request, deadline)
+            return _ask(line, known, request, deadline, most_bytes)
+        except OverflowError as error:
+            raise TooLong((CLIENT,), most_bytes, login.host) from error
         finally:
             line.channels.release()
 
@@ -107,7 +114,7 @@ def _chunks(channel: paramiko.Channel) -> Iterator[bytes]:
 
 
 def _ask(
-    line: Line, known: ConfiguredLogin, request: bytes, deadline: float
+    line: Line, known: ConfiguredLogin, request: bytes, deadline: float, most_bytes: int
 ) -> tuple[Completed, bool]:
     try:
         channel = _channel(line, known, deadline)
@@ -115,7 +122,7 @@ def _ask(
         _drop(line)
         return _failed(words_of(error)), True
     try:
-        return _exchange(channel, request, deadline), False
+        return _exchange(channel, request, deadline, most_bytes), False
     except TROUBLES as error:
         _drop(line)
         return _failed(words_of(error)), False
@@ -178,21 +185,25 @@ def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
         watch.cancel()
 
 
-def _exchange(channel: paramiko.Channel, request: bytes, deadline: float) -> Completed:
-    """Send a request and read both outputs to their ends."""
+def _exchange(
+    channel: paramiko.Channel, request: bytes, deadline: float, most_bytes: int
+) -> Completed:
+    """Send a request and read both outputs to their ends; OverflowError beyond `most_bytes`."""
     channel.sendall(request)
     channel.shutdown_write()
-    stdout, stderr = [], []
+    stdout, stderr = bytearray(), bytearray()
     poll = select.poll()
     poll.register(channel.fileno(), select.POLLIN)
     while not (channel.eof_received or channel.closed) or _is_ready(channel):
         if not _is_ready(channel) and not poll.poll(_left_s(deadline) * 1000):
             raise TimeoutError("no answer in time")
         if channel.recv_ready():
-            stdout.append(channel.recv(CHUNK_BYTES))
+            stdout += channel.recv(CHUNK_BYTES)
         if channel.recv_stderr_ready():
-            stderr.append(channel.recv_stderr(CHUNK_BYTES))
-    return Completed((CLIENT,), FAILED, b"".join(stdout), b"".join(stderr))
+            stderr += channel.recv_stderr(CHUNK_BYTES)
+        if len(stdout) + len(stderr) > most_bytes:
+            raise OverflowError
+    return Completed((CLIENT,), FAILED, bytes(stdout), bytes(stderr))
 
 
 def _is_ready(channel: paramiko.Channel) -> bool:
