@@ -27,7 +27,7 @@ def frontend(
 ) -> Callable[[OarServer, Argv, bytes], Completed]:
     """Return what answers for OAR: the names of waiting scripts, and these jobs."""
 
-    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"") -> Completed:
+    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"", **_: object) -> Completed:
         if "ls" in argv:
             return Completed(argv, 0, scripts.encode(), b"")
         if any("resubmit_job_id" in word for word in argv):
@@ -85,7 +85,7 @@ def test_the_ends_of_several_arrays_are_one_question(monkeypatch: pytest.MonkeyP
     other = task(40, 40, name="gc.alpha.12.1", **over)
     jobs = [task(20, 20, **over), task(21, 20, state="Running"), other]
 
-    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"") -> Completed:
+    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"", **_: object) -> Completed:
         asked.append(argv)
         told = json.dumps({str(one["Job_Id"]): one for one in jobs})
         return Completed(argv, 0, told.encode(), b"")
@@ -110,7 +110,7 @@ def test_a_question_about_ends_is_no_longer_than_the_time_limit_allows(
     """However many tasks ended while nobody asked; no place is asked about twice."""
     asked: list[str] = []
 
-    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"") -> Completed:
+    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"", **_: object) -> Completed:
         asked.append(argv[-1])
         return Completed(argv, 0, b"{}", b"")
 

@@ -449,7 +449,7 @@ def test_a_query_that_failed_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> No
     done = Completed(
         argv=("oarstat",), status=0, stdout=status_of([resource(1, "n1")]), stderr=said
     )
-    monkeypatch.setattr(status, "call", lambda *_: done)
+    monkeypatch.setattr(status, "call", lambda *_, **__: done)
 
     with pytest.raises(ParseError, match="execute failed"):
         status.snapshot(OarServer(timeout_s=15), "gamma", ())
