@@ -1,15 +1,20 @@
 """What is done in a storage area, as oneself: measured, checked, made ready, put in place, removed.
 
 Each account has a folder of its own in an area, which says in a file whose area it is, and in that
-a folder NAME for each replica. A copy grows as `.NAME.part` and is renamed when it is whole; a file
-in it says that it is ours, so that nothing else is taken for it. The same lines of sh run here and
-by ssh.
+a folder NAME for each replica. It has the account's name, or, where somebody else has made that
+first, a random word behind it, so that nobody keeps another out of an area. A copy grows as
+`.NAME.part` and is renamed when it is whole; a file in it says that it is ours, so that nothing
+else is taken for it. The same lines of sh run here and by ssh.
 """
 
+import os
 import shlex
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from glob import escape, glob
 
 from gridbridge.errors import CommandFailed, NotReached, StorageAway, StorageUnusable
 from gridbridge.model.rebalance.datasets import REPLICA_MARK, Dataset, read_sums
@@ -24,11 +29,24 @@ REMOVAL_S = COUNT_S = 600.0  # of a folder with very many files
 MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statuses
 A_CALL = 100  # files
 AREA_MARK = ".gridbridge.area"  # in an account's folder: the area's name
+WORD = "????????-????-????-????-????????????"  # of proc(5), sys/kernel/random/uuid
+# Of several folders of ours, which copies have made at the same moment, the one counts whose mark
+# is the oldest: each of them saw that one.
 OWN = f"""place=$1
 {folder.JUDGE}
-own=$place/$2
-mark=$own/{AREA_MARK}
 is_own() {{ [ -d "$own" ] && [ -O "$own" ] && [ ! -L "$own" ]; }}
+find_own() {{
+    found='' own=$1
+    is_own || for own in "$1".{WORD}; do
+        is_own && [ -s "$own/{AREA_MARK}" ] || continue
+        [ -n "$found" ] && [ ! "$own/{AREA_MARK}" -ot "$found/{AREA_MARK}" ] || found=$own
+    done
+    own=${{found:-$1}} mark=${{found:-$1}}/{AREA_MARK}
+}}
+find_own "$place/$2"
+"""
+WHERE = f"""{OWN}
+printf '%s' "$own"
 """
 IS_OURS = f"is_own || exit {folder.TAKEN}\n"
 KNOWN = f"""[ -e "$own" ] || [ -L "$own" ] || exit {UNMOUNTED}
@@ -62,11 +80,7 @@ is_bare() {{
 is_spare() {{ may_go "$1" || is_bare "$1"; }}
 """
 MEASURE = f"""{OWN}
-if [ -e "$own" ] || [ -L "$own" ]; then
-    {IS_OURS}
-else
-    own=$place/
-fi
+is_own || own=$place/
 [ -w "$own" ] && writable=yes || writable=no
 echo "$(stat -f -c '%S %b %a' -- "$own") $writable"
 """
@@ -110,8 +124,13 @@ PREPARE = f"""umask 077
 {OWN}
 if [ "$7" != known ]; then
     [ -e "$own" ] || [ -L "$own" ] || mkdir -- "$own" || [ -d "$own" ] || exit
-    {IS_OURS}
+    if ! is_own; then
+        read -r word </proc/sys/kernel/random/uuid && own=$own.$word && mkdir -- "$own" || exit
+    fi
+    made=$own mark=$own/{AREA_MARK}
     [ -s "$mark" ] || {{ echo "$3" >"$mark.$$" && mv -f -- "$mark.$$" "$mark"; }} || exit
+    find_own "$place/$2"
+    [ "$own" = "$made" ] || rm -rf -- "$made"
 fi
 {KNOWN}
 {MAY_GO}
@@ -175,11 +194,12 @@ class Area:
     bwlimit_kib_per_s: int = 0
     copies_at_once: int = 1
     is_drained: bool = False  # or its cluster is: it gets no replica
+    word: str = ""  # behind the account's name in that of its folder (`located`)
 
     @property
     def own(self) -> str:
         """The folder of the account."""
-        return f"{self.path}/{self.account}"
+        return f"{self.path}/{self.account}{self.word}"
 
     def replica(self, name: str) -> str:
         """Return the folder of a replica."""
@@ -196,6 +216,27 @@ class Found:
 
     size_bytes: int
     sums: dict[str, str]
+
+
+def located(area: Area) -> Area:
+    """Return the area with the name of the account's folder in it, as it is there."""
+    told = _ask(area, WHERE, (), area.timeout_s).decode("utf-8", "surrogateescape")
+    name = told.rpartition("/")[2]
+    word = name.removeprefix(area.account)
+    if name == word or not (word == "" or fnmatchcase(word, f".{WORD}")):
+        raise StorageUnusable(f"{area.path}: {told[:80]!r} is no folder of {area.account}")
+    return replace(area, word=word)
+
+
+def own_folders(area: Area) -> list[str]:
+    """Return the folders that are the account's in an area that is seen here, or will be."""
+    found = [area.own, *glob(f"{escape(area.own)}.{WORD}")]
+    return [path for path in found if not os.path.lexists(path) or _is_own(path)]
+
+
+def _is_own(path: str) -> bool:
+    facts = os.lstat(path)
+    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
 
 
 def measure(area: Area) -> Measured:

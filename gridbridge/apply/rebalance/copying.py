@@ -64,7 +64,7 @@ class Copier:
         StorageUnusable says why it is not whole.
         """
         name, wrong = dataset.name, ""
-        target = Place(login=area.login, folder=area.part(name))
+        target = Place(login=area.login, folder=areas.located(area).part(name))
         for _ in range(TRIES):
             self._carry(source, target, list(sums), area, relay)
             found = areas.check(area, f".{name}.part", dataset)

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gridbridge.apply.rebalance.areas import Area
+from gridbridge.apply.rebalance.areas import Area, own_folders
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK, Sums
 
@@ -44,12 +44,16 @@ def require_apart(path: str, areas: Iterable[Area]) -> None:
     """Raise GridbridgeError for an original that lies where replicas do, or around them."""
     real = os.path.realpath(path)
     for area in areas:
-        own = os.path.realpath(area.own)
-        if area.login is None and os.path.commonpath((real, own)) in (real, own):
+        if area.login is None and any(_meet(real, own) for own in own_folders(area)):
             raise GridbridgeError(
                 f"{path}: {area.name} keeps replicas in {area.own}; an original that lies neither"
                 " there nor around it would be right"
             )
+
+
+def _meet(real: str, own: str) -> bool:
+    own = os.path.realpath(own)
+    return os.path.commonpath((real, own)) in (real, own)
 
 
 def is_at(path: str, sums: Sums) -> bool:

@@ -124,7 +124,7 @@ class Replicas:
             return Place(login=None, folder=top)
         if best is None:
             raise StorageUnusable(f"no replica is whole, and {dataset.path} is not what was added")
-        return Place(login=best.login, folder=best.replica(dataset.name))
+        return Place(login=best.login, folder=areas.located(best).replica(dataset.name))
 
     def looked(self, dataset: Dataset, sums: Sums) -> Dataset:
         """Read every replica, and note what was found."""

@@ -5,7 +5,8 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -150,6 +151,7 @@ def test_the_original_is_read_once_at_most(
     monkeypatch.setattr(
         datasets.originals, "is_at", lambda path, _: bool(asked.append(path)) or is_there
     )
+    monkeypatch.setattr(areas, "located", lambda area: area)
     done = site.datasets.add("reads", site.tree(), len(NAMES)).dataset
     for name in logins.split():
         login = Login(host=name, user="me")
@@ -304,16 +306,111 @@ def test_an_area_that_others_can_take_away_is_not_used(site: Site) -> None:
     assert "not sticky" in reasons(done)["beta-disk"]
 
 
+MAKERS: dict[str, Callable[[Path], object]] = {
+    "folder": Path.mkdir,
+    "link": lambda path: path.symlink_to("/etc"),
+    "file": Path.touch,
+    "pipe": os.mkfifo,
+}
+
+
+def take(site: Site, kind: str = "folder", storage: str = "beta-disk") -> Path:
+    """Have somebody else make the folder of the account in an area first; return it."""
+    own = Path(site.areas[storage].own)
+    MAKERS[kind](own)
+    os.chown(own, 65534, 65534, follow_symlinks=False)
+    return own
+
+
+def others_of(own: Path) -> list[Path]:
+    """Return what the account has in its area instead."""
+    return sorted(path for path in own.parent.iterdir() if path.name.startswith(f"{own.name}."))
+
+
 @AS_ROOT
-def test_a_folder_of_somebody_elses_is_not_used(site: Site) -> None:
-    own = Path(site.areas["beta-disk"].own)
-    own.mkdir()
-    os.chown(own, 65534, 65534)
+@pytest.mark.parametrize("kind", MAKERS)
+def test_a_folder_of_somebody_elses_is_not_used(site: Site, kind: str) -> None:
+    """Nor does it keep a replica from being made: ours has a name that nobody could take."""
+    own = take(site, kind)
 
     done = site.datasets.add("reads", site.tree(), 3)
+    (other,) = others_of(own)
 
-    assert "somebody else's" in reasons(done)["beta-disk"]
-    assert [] == os.listdir(own)
+    assert (3, {}) == (len(whole(done)), reasons(done))
+    assert kind != "folder" or [] == os.listdir(own)
+    assert (other / "reads/a.txt").read_text() == "one"
+    assert [0o700, os.geteuid()] == [other.stat().st_mode & 0o777, other.stat().st_uid]
+
+
+@AS_ROOT
+def test_a_folder_under_another_name_is_used_as_any(site: Site) -> None:
+    """Also when the name of the account is free again."""
+    own = take(site)
+    site.datasets.add("reads", site.tree(), 3)
+    (other,) = others_of(own)
+    (other / "reads/a.txt").write_text("spoilt")
+    repaired = site.datasets.replicate("reads")
+    text = (other / "reads/a.txt").read_text()
+    shutil.rmtree(site.folder / "reads")
+    own.rmdir()
+    verified = site.datasets.verify("reads")
+    again = site.datasets.add("more", site.tree(), 3)
+    dropped = site.datasets.drop("reads", "beta-disk")
+
+    assert (3, "one", 3) == (len(whole(repaired)), text, len(whole(verified)))
+    assert (3, False) == (len(whole(again)), own.exists())
+    assert "beta-disk" not in whole(dropped)
+    assert ["more"] == [path.name for path in other.iterdir() if not path.name.startswith(".")]
+
+
+@AS_ROOT
+def test_names_that_somebody_makes_like_ours_count_for_nothing(site: Site) -> None:
+    own = take(site)
+    like_ours = own.with_name(f"{own.name}.00000000-0000-0000-0000-000000000000")
+    like_ours.mkdir()
+    (like_ours / areas.AREA_MARK).write_text("beta-disk\n")
+    os.chown(like_ours, 65534, 65534)
+    own.with_name(f"{own.name}.11111111-0000-0000-0000-000000000000").symlink_to(site.folder)
+    done = site.datasets.add("reads", site.tree(), 3)
+
+    assert (3, {}) == (len(whole(done)), reasons(done))
+    assert [areas.AREA_MARK] == os.listdir(like_ours)
+    assert 3 == len(others_of(own))
+
+
+@AS_ROOT
+def test_copies_that_begin_at_the_same_moment_use_one_folder(site: Site) -> None:
+    own = take(site)
+    area = site.areas["beta-disk"]
+    dataset = site.datasets.add("reads", site.tree(), 1, is_later=True).dataset
+    with ThreadPoolExecutor(8) as threads:
+        several = [replace(dataset, name=f"reads{n}") for n in range(8)]
+        begun = [threads.submit(areas.prepare, area, one, is_known=False) for one in several]
+        for one in begun:
+            one.result()
+    (other,) = others_of(own)
+
+    assert areas.located(area).own == str(other)
+    assert len([*other.glob(".reads*.part")]) == 8
+
+
+@AS_ROOT
+def test_a_link_of_somebody_elses_keeps_no_original_from_being_added(site: Site) -> None:
+    own = Path(site.areas["beta-disk"].own)
+    own.symlink_to(site.folder)
+    os.chown(own, 65534, 65534, follow_symlinks=False)
+
+    assert 3 == len(whole(site.datasets.add("reads", site.tree(), 3)))
+
+
+@AS_ROOT
+def test_an_original_in_a_folder_under_another_name_is_refused(site: Site) -> None:
+    own = take(site)
+    site.datasets.add("reads", site.tree(), 3)
+    (other,) = others_of(own)
+
+    with pytest.raises(GridbridgeError, match="beta-disk keeps replicas in"):
+        site.datasets.add("more", str(other / "reads"), 1)
 
 
 def test_a_replica_is_dropped_but_never_the_last_whole_one(site: Site) -> None:
