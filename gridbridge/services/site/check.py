@@ -29,7 +29,15 @@ from gridbridge.model.report import printable
 from gridbridge.model.site.host import CellFacts, PollerFacts
 from gridbridge.model.site.setup import Finding, SetupSituation, State
 from gridbridge.services.configuration import digest
-from gridbridge.services.site import balancer, besteffort, brokerage, rounds, runner, versions
+from gridbridge.services.site import (
+    area_names,
+    balancer,
+    besteffort,
+    brokerage,
+    rounds,
+    runner,
+    versions,
+)
 from gridbridge.services.site.inspection import (
     cell_facts,
     folder_queues,
@@ -122,6 +130,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]
         }
         keys, rsync = threads.submit(key_facts, policy), threads.submit(rsync_facts, policy)
         stages = threads.submit(stage_facts, policy)
+        names = threads.submit(area_names.findings, policy)
         own = threads.submit(lambda: tuple(balancer.findings(policy, clock)))
         facts = host_facts(policy)  # while the cells are asked
         cells = _cells(policy, threads, clock)
@@ -145,6 +154,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]
     yield from own.result()
     yield from runner.findings(clock)
     yield from rounds.findings(clock.now())
+    yield from names.result()
     yield versions.finding()
     yield from _tmpdirs(queues, policy)
     if policy.queues:

@@ -20,9 +20,13 @@ AREAS = {  # name: cluster, host, path, KiB/s
     "t-gamma": ("gamma", FAR, "/var/tmp/t-gamma", 0),
     "t-slow": ("gamma", FAR, "/var/tmp/t-slow", 1500),
     "t-small": ("gamma", FAR, "/var/tmp/t-small", 0),
+    "t-taken": ("alpha", HERE, "/var/tmp/t-taken", 0),
+    "t-taken-far": ("gamma", FAR, "/var/tmp/t-taken-far", 0),
 }
+TAKEN = ("t-taken", "t-taken-far")  # in which somebody else makes the accounts' names first
 SITES = {  # name of a gridbridge.toml: the areas in it
-    "all": tuple(AREAS),
+    "all": tuple(name for name in AREAS if name not in TAKEN),
+    "taken": TAKEN,
     "three": ("t-alpha", "t-beta", "t-gamma"),
     "far": ("t-gamma", "t-slow"),
     "small": ("t-small",),
@@ -168,6 +172,27 @@ def test_nobody_has_a_part_in_anothers_data(grid: Grid) -> None:
     assert "Permission denied" in added.err
     assert (2, 1) == (records.status, len(records.err.splitlines()))
     assert (2, True) == (as_root.status, "root has no datasets" in as_root.err)
+
+
+def test_nobody_keeps_another_out_of_an_area(grid: Grid) -> None:
+    """Bob, and whoever he is at the other cluster, makes her name there before she does."""
+    apart = ("--records", "taken")
+    grid.sh(HERE, "mkdir -m 755 /var/tmp/t-taken/alice", user="bob")
+    grid.sh(FAR, f"ln -s /home/{ACCOUNT} /var/tmp/t-taken-far/{ACCOUNT}", user="bo_gamma")
+    added = data(grid, "add", "tree", "tree", "--replicas", "2", *apart, site="taken")
+    verified = data(grid, "verify", "tree", *apart, site="taken")
+    own = [
+        grid.sh(host, f"stat -c '%U %a' /var/tmp/{name}/{account}.*").strip()
+        for host, name, account in ((HERE, "t-taken", "alice"), (FAR, "t-taken-far", ACCOUNT))
+    ]
+    left = grid.sh(HERE, "ls -A /var/tmp/t-taken/alice")
+    dropped = data(grid, "drop", "tree", *apart, site="taken")
+    grid.sh(HERE, "rm -r taken", user="alice")
+
+    assert (0, "") == (added.status, added.err), added
+    assert (0, 0) == (verified.status, dropped.status), (verified, dropped)
+    assert ["alice 700", f"{ACCOUNT} 700"] == own
+    assert "" == left
 
 
 @pytest.mark.long

@@ -1,0 +1,47 @@
+"""Judges the names in a storage area: each account's is to be that account's own folder."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from gridbridge.model.site.setup import Finding, State
+
+ACCOUNT = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}")  # no number: that is a uid
+FOLDER = "d"  # find(1), -printf %y
+SHOWN = 5
+
+
+def strange_names(lines: Iterable[str]) -> dict[str, str]:
+    """Return who owns what is no folder of the account of its name, of lines `OWNER TYPE NAME`.
+
+    A name may still be no account's.
+    """
+    found = {}
+    for line in lines:
+        owner, _, rest = line.partition(" ")
+        kind, _, name = rest.partition(" ")
+        if ACCOUNT.fullmatch(name) and (kind != FOLDER or owner != name):
+            found[name] = owner
+    return found
+
+
+def findings(
+    storage: str, path: str, host: str, taken: Mapping[str, str] | None
+) -> Iterator[Finding]:
+    """Judge an area by the names of accounts that others own there; None: nobody could look."""
+    if taken is None:
+        return
+    item = f"storage {storage}: names"
+    if not taken:
+        yield Finding(item=item, state=State.OK, found=path)
+        return
+    some = [f"{name} is {owner}'s" for name, owner in sorted(taken.items())]
+    more = f", and {len(some) - SHOWN} more" if len(some) > SHOWN else ""
+    yield Finding(
+        item=item,
+        state=State.WARNING,
+        found=f"{path}: {', '.join(some[:SHOWN])}{more}",
+        right="no account's name taken by another account",
+        where=host,
+        hint="replicas of these accounts go to folders NAME.WORD there; ask the owners to remove"
+        f" what they made, or remove it as root: rm -r -- {path}/NAME",
+    )

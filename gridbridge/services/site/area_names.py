@@ -1,0 +1,47 @@
+"""Looks into storage areas for accounts' names that belong to somebody else."""
+
+from collections.abc import Iterator
+
+from gridbridge.apply.clusters import away
+from gridbridge.decisions.site import area_names
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.storage import Storage
+from gridbridge.model.route import BARE, Away
+from gridbridge.model.site.setup import Finding
+from gridbridge.shell import host, ssh
+
+LIMIT_S = 20.0
+MOST = 20_000  # names that are looked at: anybody may make more
+LIST = """[ -d "$1/" ] && [ -r "$1/" ] || exit 1
+find "$1/" -mindepth 1 -maxdepth 1 -printf '%u %y %f\\n' 2>/dev/null | head -n "$2" """
+ACCOUNTS = 'getent passwd -- "$@" | cut -d: -f1'
+
+
+def findings(policy: Policy) -> tuple[Finding, ...]:
+    """Judge the names in each area that root here, or the service's account there, can list."""
+    return tuple(_findings(policy))
+
+
+def _findings(policy: Policy) -> Iterator[Finding]:
+    for name, storage in policy.storage.items():
+        there = away(policy, storage.cluster)
+        place = there.login.host if there.login else host.name()
+        yield from area_names.findings(name, storage.path, place, _taken(there, storage))
+
+
+def _taken(there: Away, storage: Storage) -> dict[str, str] | None:
+    """Return the accounts whose names somebody else owns there, and who; None: nobody knows."""
+    try:
+        lines = _ask(there, LIST, storage.path, str(MOST))
+        strange = area_names.strange_names(lines)
+        accounts = _ask(there, ACCOUNTS, *strange) if strange else []
+    except GridbridgeError:
+        return None  # what does not answer is told elsewhere
+    return {name: strange[name] for name in accounts if name in strange}
+
+
+def _ask(there: Away, script: str, *words: str) -> list[str]:
+    argv = ("/bin/sh", "-c", script, "sh", *words)
+    done = ssh.run(there.login, argv, dict(BARE), LIMIT_S).checked()
+    return done.stdout.decode("utf-8", "replace").splitlines()

@@ -1,0 +1,62 @@
+"""An account's name that somebody else has taken in a storage area is seen, and what to do."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.decisions.site.area_names import strange_names
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.storage import Storage
+from gridbridge.model.site.setup import State
+from gridbridge.services.site.area_names import findings
+from tests.services.site.test_brokerage import policy
+
+WORD = "11111111-0000-0000-0000-000000000000"
+
+
+def area(path: Path) -> Policy:
+    """Return a site with one area."""
+    known = policy("cost")
+    storage = Storage(cluster=known.site.cluster, path=str(path))
+    return replace(known, storage={"disk": storage})
+
+
+def test_whose_a_name_is_and_of_what_kind() -> None:
+    lines = (
+        "alice d alice",
+        "bob d carol",
+        "carol l dora",
+        "bob d 1001",
+        "bob d a b",
+        "bob d .hidden",
+        f"bob d carol.{WORD}",
+        "bob d \x1b[31m",
+        "",
+    )
+
+    assert strange_names(lines) == {"carol": "bob", "dora": "carol", f"carol.{WORD}": "bob"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")
+def test_an_account_whose_name_is_taken_is_told(tmp_path: Path) -> None:
+    for name in ("root", "daemon", "nobody", "no-account-of-ours", f"bin.{WORD}"):
+        (tmp_path / name).mkdir()
+    os.chown(tmp_path / "nobody", 65534, 65534)
+    (tmp_path / "bin").symlink_to("/")
+    (finding,) = findings(area(tmp_path))
+
+    assert finding.state == State.WARNING
+    assert finding.found == f"{tmp_path}: bin is root's, daemon is root's"
+    assert f"rm -r -- {tmp_path}/NAME" in finding.hint
+
+
+def test_an_area_with_everybodys_own_folders_is_right(tmp_path: Path) -> None:
+    (finding,) = findings(area(tmp_path))
+
+    assert finding.state == State.OK
+
+
+def test_an_area_that_nobody_can_list_is_not_judged(tmp_path: Path) -> None:
+    assert findings(area(tmp_path / "gone")) == ()
