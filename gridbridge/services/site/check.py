@@ -50,6 +50,7 @@ from gridbridge.services.site.inspection import (
 from gridbridge.services.site.logins import key_facts, rsync_facts, stage_facts
 from gridbridge.services.site.setup import HomeSeen, observe, see_home
 from gridbridge.services.site.wanted_queue import AskedQueue, choose
+from gridbridge.services.watch.room import rooms_of
 from gridbridge.shell import answers, host
 from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
@@ -180,6 +181,8 @@ def _tmpdirs(queues: Mapping[str, Settings], policy: Policy) -> Iterator[Finding
     """Judge where execd makes TMPDIR for the queues here; by this host for all."""
     written = frozenset(folder for folder in tmpdir.folders(queues) if is_written(folder))
     yield from tmpdir.findings(policy.site.cluster, queues, written)
+    ours = {name: queue for name, queue in queues.items() if name in policy.queues}
+    yield from room.findings(rooms_of(tmpdir.folders(ours)))
 
 
 def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]:

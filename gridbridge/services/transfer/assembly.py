@@ -103,7 +103,8 @@ def _parts(service: TransferService) -> tuple[Part, ...]:
         *(service.acting.actions, service.acting.claims),
         *(service.maintenance.guards, service.maintenance.recalls),
         *(service.maintenance.moves, service.maintenance.suspensions),
-        *(program, program.intake.answer_handlers, program.upkeep, program.publication.sweeper),
+        *(program, program.intake.answer_handlers, program.upkeep),
+        *(program.publication.sweeper, program.publication.tmpdirs),
     )
 
 

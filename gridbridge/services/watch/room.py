@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from gridbridge.decisions.room import lacks
+from gridbridge.model.site.host import Room
 from gridbridge.shell import host
 
 LOOK_S = 5.0
@@ -14,8 +15,14 @@ _log = logging.getLogger(__name__)
 class RoomWatch:
     """Remembers which folder was full at the last check."""
 
-    def __init__(self, folders: Iterable[str], clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        folders: Iterable[str],
+        clock: Callable[[], float],
+        tmpdirs: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
         self._folders = tuple(folders)
+        self._tmpdirs = tmpdirs  # of starters: the service may not be able to write there
         self._clock = clock
         self._looked_at = -LOOK_S
         self._lacks = ""
@@ -28,8 +35,15 @@ class RoomWatch:
         return self._lacks
 
     def _look(self) -> None:
-        found = lacks({folder: host.room_by_trying(folder) for folder in self._folders})
+        rooms = {folder: host.room_by_trying(folder) for folder in self._folders}
+        found = lacks(rooms) or lacks(rooms_of(self._tmpdirs()))
         if bool(found) != bool(self._lacks):
             words = f"event=full why={found!r}" if found else "event=room_again"
             _log.log(logging.ERROR if found else logging.INFO, words)
         self._lacks = found
+
+
+def rooms_of(tmpdirs: Iterable[str]) -> dict[str, Room]:
+    """Return how much room folders have for TMPDIR; one that is not there is execd's trouble."""
+    seen = {folder: host.room(folder) for folder in tmpdirs}
+    return {folder: room for folder, room in seen.items() if not room.trouble}

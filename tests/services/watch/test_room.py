@@ -3,12 +3,17 @@
 import logging
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from gridbridge.config import policy_file
 from gridbridge.services.watch.room import LOOK_S, RoomWatch
+from gridbridge.services.watch.tmpdirs import Tmpdirs
+from gridbridge.services.work.workers import Workers
 from gridbridge.shell import host
+from tests.contract.waiting import until
 
 
 class Time:
@@ -61,3 +66,55 @@ def test_a_filesystem_tells_what_is_free(tmp_path: Path) -> None:
     assert seen.free_bytes > 0
     assert seen.free_files is None or seen.free_files > 0
     assert host.room(f"{tmp_path}/none").trouble == "No such file or directory"
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+def test_a_full_folder_of_tmpdirs_closes_the_queues_though_the_service_writes_nothing_there(
+    tmp_path: Path,
+) -> None:
+    """One that is not there is execd's trouble, and closes nothing."""
+    folder, time = tmp_path / "tmp", Time()
+    folder.mkdir()
+    watch = RoomWatch((str(tmp_path),), time, lambda: (str(folder), str(tmp_path / "none")))
+    before = watch.lacks()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=True)
+    time.now_s += LOOK_S
+    full = watch.lacks()
+    subprocess.run(["umount", "--lazy", folder], check=True)
+    time.now_s += LOOK_S
+
+    assert (before, full) == ("", f"{folder} is full: 64 KiB are free, 1024 are needed")
+    assert watch.lacks() == ""
+
+
+QCONF = """#!/bin/sh
+case $* in "-sq transfer-beta") printf 'qname transfer-beta\\ntmpdir /var/tmp/sge\\n' ;; esac
+"""
+SITE = """
+[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 1
+execd_port = 2
+binaries = "{folder}"
+[cluster.beta]
+qmaster_port = 3
+execd_port = 4
+[queue.transfer-beta]
+cluster = "beta"
+pending_limit = 10
+slots = 10
+"""
+
+
+def test_home_tells_where_the_starters_of_our_queues_have_their_notes(tmp_path: Path) -> None:
+    client = tmp_path / "qconf"
+    client.write_text(QCONF)
+    client.chmod(0o755)
+    policy = policy_file.parsed("gridbridge.toml", SITE.format(folder=tmp_path).encode()).policy
+    workers = Workers()
+    tmpdirs = Tmpdirs(policy, workers, Time())
+
+    assert until(tmpdirs.folders, "the answer") == {"/var/tmp/sge"}
+    workers.dismiss()

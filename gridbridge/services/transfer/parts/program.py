@@ -13,6 +13,7 @@ from gridbridge.services.transfer.round.recovery import Recovery
 from gridbridge.services.transfer.round.sweeper import Sweeper
 from gridbridge.services.transfer.round.upkeep import Upkeep
 from gridbridge.services.watch.room import RoomWatch
+from gridbridge.services.watch.tmpdirs import Tmpdirs
 
 
 def build(
@@ -91,12 +92,14 @@ def _publication(
         usage_records=known.usage_records,
         clock=at.clock,
     )
+    tmpdirs = Tmpdirs(policy, at.workers, at.clock.steady_s)
     return Publication(
         ledger=known.ledger,
         answers=known.answers,
         observers=at.observers,
         breakers=known.breakers,
-        room=RoomWatch((at.spool, at.views.folder), at.clock.steady_s),
+        room=RoomWatch((at.spool, at.views.folder), at.clock.steady_s, tmpdirs.folders),
+        tmpdirs=tmpdirs,
         job_history=known.job_history,
         views=at.views,
         sweeper=sweeper,

@@ -11,6 +11,7 @@ from gridbridge.services.transfer.round.sweeper import Sweeper
 from gridbridge.services.watch.answers import Answers
 from gridbridge.services.watch.observer import Observer
 from gridbridge.services.watch.room import RoomWatch
+from gridbridge.services.watch.tmpdirs import Tmpdirs
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,6 +23,7 @@ class Publication:
     observers: Mapping[str, Observer]
     breakers: Breakers
     room: RoomWatch
+    tmpdirs: Tmpdirs
     job_history: JobHistory
     views: Views
     sweeper: Sweeper

@@ -1,0 +1,42 @@
+"""Knows where execd makes TMPDIR for our queues on this host: starters write their notes there."""
+
+from collections.abc import Callable
+
+from gridbridge.apply.clusters import home
+from gridbridge.batch import keeper_of
+from gridbridge.model.policy import Policy
+from gridbridge.services.work.question import Question
+from gridbridge.services.work.workers import Workers
+from gridbridge.shell import host
+
+ASK_S = 600.0  # between two questions: an administrator may move it
+TMPDIR = "tmpdir"  # queue_conf(5)
+
+
+class Tmpdirs:
+    """Asks home now and then; no round waits for the answer."""
+
+    def __init__(self, policy: Policy, workers: Workers, clock: Callable[[], float]) -> None:
+        self._policy = policy
+        self._known: frozenset[str] = frozenset()
+        self._question = Question[tuple[str, ...], frozenset[str]](
+            workers, policy.site.cluster, TMPDIR, self._ask, clock, ASK_S
+        )
+
+    def follow(self, policy: Policy) -> None:
+        """Go on under another configuration."""
+        self._policy = policy
+
+    def folders(self) -> frozenset[str]:
+        """Return them as they were last told; none before the first answer."""
+        if answer := self._question.answer():
+            self._known = answer[1]
+        queues = () if self._policy.why_no_queues else tuple(self._policy.queues)
+        if queues and self._question.may_ask():
+            self._question.ask(queues)
+        return self._known
+
+    def _ask(self, queues: tuple[str, ...]) -> frozenset[str]:
+        at, here = home(self._policy, self._policy.site.cluster), host.name()
+        told = (keeper_of(at).queue_value(at, queue, TMPDIR, here) for queue in queues)
+        return frozenset(folder for folder in told if folder.startswith("/"))
