@@ -12,25 +12,40 @@ if TYPE_CHECKING:
     from gridbridge.model.request import Request
 
 ANY = "*"  # among the names of a kind: every name may be asked for
+NO_RULE = "="  # of a cluster whose queues have no parallel environment
+ON_ONE_HOST = "$pe_slots"  # allocation_rule (sge_pe(5)); a number is that of slots on each host
 
 
 class Vocabulary:
     """The names that a cluster knows, of each kind."""
 
-    __slots__ = KINDS = ("resource", "pe", "project", "queue", "node")
+    __slots__ = KINDS = ("resource", "pe", "project", "queue", "node", "rule")
 
     resource: frozenset[str]  # resources that can be requested, with their shortcuts
     pe: frozenset[str]
     project: frozenset[str]
     queue: frozenset[str]
     node: frozenset[str]  # of OAR: those that run jobs, can be woken or come back soon
+    rule: frozenset[str]  # of parallel environments in its queues: NAME=RULE; ANY: not told
 
     def __init__(self, **names: frozenset[str]) -> None:
         for kind in self.KINDS:
             setattr(self, kind, names.get(kind, frozenset()))
+        self.rule = self.rule or frozenset({ANY})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocabulary) and encode(self) == encode(other)
+
+    def environment(self, nodes: int, each: int) -> str:
+        """Return a parallel environment that puts so many slots on each node; empty for none.
+
+        ANY where no environment is needed for that, or where their rules are not known.
+        """
+        if ANY in self.rule or not nodes or nodes * each == 1:
+            return ANY
+        names = dict(word.split("=", 1)[::-1] for word in sorted(self.rule, reverse=True))
+        on_one = names.get(ON_ONE_HOST, "") if nodes == 1 else ""
+        return on_one or names.get(str(each), "")
 
 
 def encode(vocabulary: Vocabulary) -> bytes:
@@ -44,6 +59,12 @@ def decode(data: bytes) -> Vocabulary:
     """Read a published vocabulary; ParseError for anything that encode would not have written."""
     read = lines.decode(data, Vocabulary.KINDS) if data else {}
     return Vocabulary(**{kind: frozenset(names.split()) for kind, names in read.items()})
+
+
+def no_environment(nodes: int, each: int) -> str:
+    """Say which parallel environment a cluster has not."""
+    rule = f"{ON_ONE_HOST} or {each}" if nodes == 1 else str(each)
+    return f"no parallel environment with allocation_rule {rule}, as {each} a host need"
 
 
 class LocalQueues:

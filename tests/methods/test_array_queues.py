@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.methods.arrays.queues import kept_there
+from gridbridge.methods.arrays.queues import kept_there, on_their_hosts
 from gridbridge.methods.owner import STATUS, RefusedThere
 from gridbridge.model.places import REFUSED_THERE
 from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.vocabulary import LocalQueues, encode_queues
+from gridbridge.model.vocabulary import LocalQueues, Vocabulary, encode, encode_queues
 
 
 def publish(folder: Path, queues: LocalQueues) -> None:
@@ -34,3 +34,36 @@ def test_one_that_names_a_queue_that_sends_on_is_refused_there(tmp_path: Path) -
     with pytest.raises(RefusedThere, match=r"^queue transfer-alpha: sends its jobs on"):
         kept_there(spec, "beta", str(tmp_path))
     assert STATUS[RefusedThere] == REFUSED_THERE
+
+
+def wide(nodes: int, each: int, pe: str = "") -> JobSpec:
+    request = Request(groups=((nodes, each),))
+    return JobSpec(transfer="gc.alpha.1.1", request=request, slots=nodes * each, tasks=3, pe=pe)
+
+
+def offer(folder: Path, *rules: str) -> str:
+    """Publish what parallel environments beta has."""
+    (folder / "vocabularies").mkdir()
+    (folder / "vocabularies/beta").write_bytes(encode(Vocabulary(rule=frozenset(rules))))
+    return str(folder)
+
+
+def test_the_slots_of_a_task_on_one_node_lie_on_one_host(tmp_path: Path) -> None:
+    """By an environment with `$pe_slots`; what was asked for by name stays."""
+    folder = offer(tmp_path, "mpi=$round_robin", "smp=$pe_slots", "pairs=2")
+
+    assert on_their_hosts(wide(1, 2), "beta", folder).pe == "smp"
+    assert on_their_hosts(wide(3, 2), "beta", folder).pe == "pairs"
+    assert on_their_hosts(wide(1, 2, "mpi"), "beta", folder).pe == "mpi"
+    assert on_their_hosts(wide(1, 1), "beta", folder).pe == ""
+    assert on_their_hosts(wide(1, 2), "gamma", folder).pe == ""
+
+
+@pytest.mark.parametrize(("nodes", "rule"), [(1, r"\$pe_slots or 4"), (2, "4")])
+def test_a_cluster_without_such_an_environment_takes_none(
+    tmp_path: Path, nodes: int, rule: str
+) -> None:
+    folder = offer(tmp_path, "mpi=$round_robin")
+
+    with pytest.raises(RefusedThere, match=f"^no parallel environment .*{rule}, as 4 a host need"):
+        on_their_hosts(wide(nodes, 4), "beta", folder)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
-from gridbridge.model.vocabulary import Vocabulary, decode, encode
+from gridbridge.model.vocabulary import ANY, NO_RULE, Vocabulary, decode, encode
 
 WORD = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1)
 
@@ -19,3 +19,33 @@ def test_a_vocabulary_survives_its_file(names: dict[str, frozenset[str]]) -> Non
 def test_what_is_no_vocabulary_is_refused(data: bytes) -> None:
     with pytest.raises(ParseError):
         decode(data)
+
+
+@pytest.mark.parametrize(
+    ("rules", "nodes", "each", "expected"),
+    [
+        ({"smp=$pe_slots", "mpi=$round_robin"}, 1, 2, "smp"),
+        ({"a=2", "z=$pe_slots"}, 1, 2, "z"),
+        ({"b=$pe_slots", "a=$pe_slots"}, 1, 4, "a"),
+        ({"pairs=2", "mpi=$fill_up"}, 1, 2, "pairs"),
+        ({"pairs=2", "mpi=$fill_up"}, 3, 2, "pairs"),
+        ({"smp=$pe_slots", "mpi=$fill_up"}, 3, 2, ""),
+        ({"mpi=$fill_up"}, 1, 2, ""),
+        ({NO_RULE}, 1, 2, ""),
+        (set(), 1, 2, ANY),
+        ({"mpi=$fill_up"}, 0, 8, ANY),
+        ({"mpi=$fill_up"}, 1, 1, ANY),
+        ({ANY}, 2, 4, ANY),
+    ],
+)
+def test_an_environment_is_chosen_by_how_it_places_slots(
+    rules: set[str], nodes: int, each: int, expected: str
+) -> None:
+    """All on one host, or the same number on each of several; wherever they are free by any."""
+    assert Vocabulary(rule=frozenset(rules)).environment(nodes, each) == expected
+
+
+def test_what_an_earlier_version_published_tells_no_rules() -> None:
+    assert decode(b"pe=smp\n").environment(1, 4) == ANY
+    none = Vocabulary(rule=frozenset({NO_RULE}))
+    assert decode(encode(none)).environment(1, 4) == ""

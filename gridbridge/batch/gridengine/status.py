@@ -1,7 +1,8 @@
 """What the service asks of a cell: one query for everything, and one for a job that ended."""
 
+import re
 import time
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from gridbridge.batch.gridengine import commands, qconf
@@ -11,13 +12,14 @@ from gridbridge.batch.gridengine.records import records, records_of
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import Disputed
 from gridbridge.model.accounting import AccountingRecord
-from gridbridge.model.attributes import Settings
+from gridbridge.model.attributes import Settings, is_transfer
 from gridbridge.model.job import ArrayLimits, AskedArray, FutureEnd, JobDetail, JobEnd
 from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.vocabulary import Vocabulary
+from gridbridge.model.vocabulary import NO_RULE, Vocabulary
 from gridbridge.shell.runner import LIST_BYTES, Completed
 
+ENVIRONMENT = re.compile(r"[^\s,=\[\]]+")  # a word of pe_list, hosts among them (queue_conf(5))
 FLUSH_TIME = "00:00:15"  # where a cell has none of its own
 LIMITS = ("max_aj_tasks", "max_aj_instances", "max_u_jobs", "max_jobs")
 NOT_REQUESTABLE = "NO"  # complex(5); FORCED can be asked for, too
@@ -144,7 +146,18 @@ def vocabulary(cell: Cell) -> Vocabulary:
         pe=frozenset(names(cell, "-spl")),
         project=frozenset(names(cell, "-sprjl")),
         queue=frozenset(names(cell, "-sql")),
+        rule=frozenset(_rules(cell)) or frozenset({NO_RULE}),
     )
+
+
+def _rules(cell: Cell) -> Iterator[str]:
+    """Give how the parallel environments place slots that its own queues have (sge_pe(5))."""
+    own = (one for one in queue_settings(cell) if not is_transfer(one))
+    listed = {name for one in own for name in ENVIRONMENT.findall(one.get("pe_list", ""))}
+    for name in sorted(listed.intersection(names(cell, "-spl"))):
+        told = qconf.settings(show(cell, "-sp", name))
+        if told.get("slots", "0") != "0":
+            yield f"{name}={told.get('allocation_rule', '')}"
 
 
 def show(cell: Cell, *what: str) -> bytes:

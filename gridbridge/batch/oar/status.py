@@ -313,6 +313,7 @@ def vocabulary(server: OarServer) -> Vocabulary:
         pe=everything,
         project=everything,
         queue=everything,
+        rule=everything,
         node=frozenset(one.host for one in slots if one.can_run(now) or one.is_suspected),
     )
 

@@ -4,7 +4,7 @@ from gridbridge.batch import arrays_of
 from gridbridge.batch.submission import Result
 from gridbridge.errors import GridbridgeError, NotOurs
 from gridbridge.methods.arrays.order import DELETE, DELETE_WAITING, Order
-from gridbridge.methods.arrays.queues import kept_there
+from gridbridge.methods.arrays.queues import kept_there, on_their_hosts
 from gridbridge.methods.owner import NotNow, RefusedThere
 from gridbridge.model.campaigns.names import released_name
 from gridbridge.model.campaigns.numbers import ranges_of, read_places, write_places
@@ -29,7 +29,8 @@ class Site:
 
     def submit(self, spec: JobSpec) -> str:
         """Submit an array held; return its id."""
-        answer = self._adapter.submit(self._far, kept_there(spec, self._order.cluster))
+        placed = on_their_hosts(spec, self._order.cluster)
+        answer = self._adapter.submit(self._far, kept_there(placed, self._order.cluster))
         if answer.result != Result.ACCEPTED:
             raise UNTAKEN.get(answer.result, RefusedThere)(answer.reason)
         return answer.remote_id

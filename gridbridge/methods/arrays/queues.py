@@ -1,9 +1,28 @@
-"""Keeps a campaign's tasks from the queues of a cluster that would send them to yet another one."""
+"""Has a campaign's tasks lie where they should: in the cluster's own queues, on as many hosts."""
 
 from gridbridge.methods.owner import RefusedThere
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.request import JobSpec
 from gridbridge.state import published
+
+
+def on_their_hosts(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
+    """Have an array ask for a parallel environment that gives each host as many slots as it wants.
+
+    RefusedThere where there is none. Without one its slots would lie on whatever hosts.
+    """
+    nodes, each = spec.request.groups[0] if spec.request.groups else (0, 0)
+    if spec.pe or spec.slots == 1 or not nodes:
+        return spec
+    told = published.read_vocabulary(cluster, folder)
+    if told is None:
+        return spec
+    from gridbridge.model import vocabulary
+
+    environment = vocabulary.decode(told).environment(nodes, each)
+    if not environment:
+        raise RefusedThere(vocabulary.no_environment(nodes, each))
+    return spec if environment == vocabulary.ANY else spec.but(pe=environment)
 
 
 def kept_there(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:

@@ -16,9 +16,23 @@ cpu                 cpu        DOUBLE      >=    NO          NO         0       
 licence             lic        INT         <=    FORCED      YES        0        0
 END
 ;;
--spl) printf 'mpi\\nsmp\\n' ;;
+-spl) printf 'mpi\\nsmp\\nfar\\nnone\\n' ;;
 -sprjl) echo 'no project list defined' >&2; exit 1 ;;
 -sql) echo all.q ;;
+-sp) case $2 in
+    smp) printf 'pe_name smp\nslots 99\nallocation_rule $pe_slots\n' ;;
+    mpi) printf 'pe_name mpi\nslots 99\nallocation_rule 2\n' ;;
+    none) printf 'pe_name none\nslots 0\nallocation_rule $pe_slots\n' ;;
+    esac ;;
+-sq) cat <<'END'
+qname     all.q
+pe_list   make,[@big=smp none],[n1=mpi]
+
+qname          transfer-beta
+pe_list        far
+complex_values remote=TRUE
+END
+;;
 esac
 """
 
@@ -33,6 +47,7 @@ def test_a_cell_tells_what_can_be_asked_for(tmp_path: Path) -> None:
 
     assert vocabulary(cell) == Vocabulary(
         resource=frozenset({"arch", "a", "licence", "lic"}),
-        pe=frozenset({"mpi", "smp"}),
+        pe=frozenset({"mpi", "smp", "far", "none"}),
         queue=frozenset({"all.q"}),
+        rule=frozenset({"mpi=2", "smp=$pe_slots"}),
     )

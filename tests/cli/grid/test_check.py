@@ -137,6 +137,13 @@ def test_a_check_tells_what_would_go_where_after_a_prologue() -> None:
             "beta has no parallel environment open, no queue long: none goes there",
             "for ever",
         ),
+        ({"resources": "/nodes=1/core=2"}, "beta: 3 free slots, 1 task would go there now", ""),
+        (
+            {"resources": "/nodes=2/core=1"},
+            "beta has no parallel environment with allocation_rule 1, as 1 a host need:"
+            " none goes there",
+            "for ever",
+        ),
     ],
 )
 def test_a_check_tells_what_a_cluster_does_not_have(
@@ -151,7 +158,9 @@ def test_a_check_tells_what_a_cluster_does_not_have(
         "clusters": {"beta": wish},
     }
     before = sub("--check", "-j", json.dumps(jdl))
-    known = Vocabulary(queue=frozenset({"all.q"}), pe=frozenset({"smp"}))
+    known = Vocabulary(
+        queue=frozenset({"all.q"}), pe=frozenset({"smp"}), rule=frozenset({"smp=$pe_slots"})
+    )
     (site / "published/vocabularies").mkdir()
     (site / "published/vocabularies/beta").write_bytes(vocabulary.encode(known))
 

@@ -109,7 +109,11 @@ def _unknown(wish: AtCluster, cluster: str, folder: str) -> tuple[str, ...]:
     known = vocabulary.decode(told)
     has_own = wish.is_besteffort and any(each.startswith(BESTEFFORT) for each in known.queue)
     queue = "" if has_own else wish.queue
-    return lacking(known, pe=wish.environment, project=wish.project, queue=queue)
+    found = lacking(known, pe=wish.environment, project=wish.project, queue=queue)
+    each = wish.slots // max(1, wish.nodes)
+    if wish.environment or wish.slots == 1 or known.environment(wish.nodes, each):
+        return found
+    return (*found, vocabulary.no_environment(wish.nodes, each).removeprefix("no "))
 
 
 def _alone(jdl: Jdl, tasks: int, room: dict[str, Room]) -> Seen:
