@@ -50,7 +50,7 @@ units: $(VENV)/ready
 lab: $(VENV)/ready ## the lab, with gridbridge installed, set up and running
 	lab/lab up
 	tools/install "$$(lab/lab path opt)"
-	tools/lab-site
+	tools/lab-site $(WITHOUT_RUNNER)
 
 PART :=
 demo: ## alice floods alpha, the overflow crosses; a campaign fills three clusters; alpha grows and shrinks; tasks and data are moved; PART=transfer, campaign, elastic or rebalance plays one
@@ -100,6 +100,7 @@ test-long-stages: $(VENV)/ready
 test-long-as-root: labs
 	$(call stage,lab-long) -m 'lab and long' $(IN_LABS) $(OF_LABS)
 
+bench: WITHOUT_RUNNER := --without-runner
 bench: lab ## what a transfer and a campaign cost, in the lab; fails when a target of docs/figures.md is missed
 	@mkdir -p .build
 	@$(BIN)/python -m bench.simulation --json .build/simulation.json; simulation=$$?; \

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.lab.campaigns import runner
 from tests.lab.grid import Grid, of_root
 
 HAS_FAILED = pytest.StashKey[bool]()
@@ -15,6 +16,7 @@ def grid() -> Iterator[Grid]:
     """Return the lab; the whole test session shares it. What crosses goes from alpha to beta."""
     grid = of_root()
     grid.require_ready()
+    runner.stop(grid)  # of `make lab`: tests that need one start their own
     grid.switch("-d")
     grid.switch_back("-d")
     yield grid

@@ -19,6 +19,7 @@ BY_SSH = f"or name it here as transfer_host of [site] in {CONFIG}"
 WHERE = (
     f"campaigns are brought on the transfer host, or where its {{}} and {{}} are mounted; {BY_SSH}"
 )
+MADE_BY = "an administrator makes it: `gridbridge setup host --apply`, or mounts it here"
 NOBODY = "no gridbridge-runner takes campaigns now; nothing was stored"
 NOT_CHANGED = "no gridbridge-runner takes requests now; nothing is changed"
 NOT_TOLD = "no gridbridge-runner takes requests now; nobody has answered"
@@ -65,7 +66,7 @@ def _brought(
 
     No two files are alike: root takes each of them once, as one campaign or part.
     """
-    _require_spool(folder)
+    _require_spool(folder, published)
     if os.geteuid() == 0 and os.stat(folder).st_uid != 0:
         raise Refused(NOT_ROOT)
     header = {**said, UNIQUE: files.random_name()}
@@ -113,7 +114,7 @@ def asked(
     of: tuple[int, ...] = (),
 ) -> dict[str, Any]:
     """Ask for something; return the answer. Raises as `ask`."""
-    _require_spool(folder)
+    _require_spool(folder, published)
     try:
         token = campaign_files.ask(verb, numbers, folder, task, wish, of)
     except StateError as error:
@@ -123,10 +124,17 @@ def asked(
     return _answer(token, published)
 
 
-def _require_spool(folder: str) -> None:
-    """Raise Unreachable on a host, as a login node, that does not see the service's folder."""
-    if not os.path.isdir(folder):
-        raise Unreachable(f"{folder} is not here; {WHERE.format(SPOOL, HOME)}")
+def _require_spool(folder: str, published: str) -> None:
+    """Raise Unreachable on a host, as a login node, that does not see the service's folder.
+
+    Where what the service publishes is here, the folder itself is missing.
+    """
+    if os.path.isdir(folder):
+        return
+    if os.path.isdir(published):
+        missing = folder if os.path.isdir(os.path.dirname(folder)) else os.path.dirname(folder)
+        raise Unreachable(f"{missing}: no such folder, though {published} is here; {MADE_BY}")
+    raise Unreachable(f"{folder} is not here; {WHERE.format(SPOOL, HOME)}")
 
 
 def _is_answered(token: str, published: str, limit_s: float) -> bool:

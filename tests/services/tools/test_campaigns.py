@@ -122,3 +122,21 @@ def test_what_was_taken_is_waited_for(
     Killed(places, told)
 
     assert do(places) == answer
+
+
+@pytest.mark.parametrize("missing", ["spool/campaigns", "spool"])
+def test_a_folder_of_the_service_that_is_missing_is_named(tmp_path: Path, missing: str) -> None:
+    """The host has what the service publishes, so it is no login node."""
+    published, folder = tmp_path / "published", tmp_path / "spool/campaigns"
+    published.mkdir()
+    if missing != "spool":
+        folder.parent.mkdir()
+    told = f"{tmp_path / missing}: no such folder, though {published} is here; an administrator"
+
+    with pytest.raises(Unreachable, match=f"^{told}"):
+        bring((str(folder), str(published)))
+
+
+def test_a_host_without_any_folder_of_the_service_is_told_as_such(tmp_path: Path) -> None:
+    with pytest.raises(Unreachable, match="campaigns are brought on the transfer host"):
+        bring((f"{tmp_path}/spool/campaigns", f"{tmp_path}/published"))
