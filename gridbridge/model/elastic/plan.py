@@ -133,6 +133,7 @@ class Refusal(Enum):
     KEPT = "it is to be kept"
     UNREACHABLE = "its provider does not list its machine, or its pool has none that does"
     NEEDED = "waiting tasks need it, or it is spare"
+    LAST_AT_WORK = "no host would work without it"
     IDLE_BRIEFLY = "it has been idle for {has} s, not yet {wanted}"
     PAID = "{has} s of it are paid for"
 

@@ -40,13 +40,15 @@ def filled(seen: Situation, policy: Policy, path: str = "") -> Situation:
     """Return a cell with the nodes that are kept, and the rest that a round remembers.
 
     As it is where nothing is kept, or nothing can be read. Hosts of the site's own that work are
-    left out, for they are never removed; those that rest, come or go are no broken hosts.
+    left out unless they are squeezed, for else they are never removed; those that rest, come or go
+    are no broken hosts.
     """
     path = path or BALANCE_STATE
     if not os.access(path, os.R_OK):
         return seen
     with _memory(path) as memory:
-        own = {one.provider for one in policy.powered.values()}
+        is_squeezed = policy.squeeze.enabled
+        own = {one.provider for one in policy.powered.values() if not is_squeezed}
         nodes = tuple(
             rounds.noted(one, seen.now)
             for one in memory.nodes.all()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from gridbridge.decisions.elastic.squeeze.deeds import deeds, sentence
 from gridbridge.decisions.elastic.squeeze.resting import rest, standby
 from gridbridge.model.elastic.nodes import Node, NodeState
-from gridbridge.model.elastic.plan import Plan, Situation, Verdict
+from gridbridge.model.elastic.plan import Plan, Refusal, Refused, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Squeeze
 from gridbridge.model.elastic.standby import Deed, Rest, RestFacts
 from gridbridge.model.elastic.told import Told
@@ -54,11 +54,15 @@ def without(plan: Plan, found: Rest | None, own: Set[str]) -> Plan:
     """
     if found is None:
         return plan
-    left = tuple(one for one in plan.remove if one not in own)
+    left = tuple(one for one in plan.remove if one not in own and one != found.last)
+    refused = plan.refused
+    if found.last:
+        refused = (*refused, Refused(host=found.last, cause=Refusal.LAST_AT_WORK))
     verdict = plan.verdict if left else UNSAID.get(plan.verdict, plan.verdict)
     if verdict is Verdict.NO_NEED and plan.figures.tasks:
         verdict = Verdict.ALL_FIT
-    return replace(plan, add=0 if found.on else plan.add, remove=left, verdict=verdict)
+    add = 0 if found.on else plan.add
+    return replace(plan, add=add, remove=left, verdict=verdict, refused=refused)
 
 
 def told_too(told: Told, found: Rest | None) -> Told:

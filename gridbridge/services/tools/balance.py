@@ -1,6 +1,5 @@
 """What the balancer would do now, or where somebody saved what it looks at."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -14,12 +13,12 @@ from gridbridge.model.elastic.explained import Explained
 from gridbridge.model.elastic.nodes import NodeState, is_same_host
 from gridbridge.model.elastic.owned import Owned
 from gridbridge.model.elastic.plan import Rules, Situation
-from gridbridge.model.elastic.sections import Balance, Demand, Pool
-from gridbridge.model.elastic.standby import tags_by_host
+from gridbridge.model.elastic.sections import Balance, Demand
+from gridbridge.model.elastic.standby import RestFacts, tags_by_host
 from gridbridge.model.elastic.told import Told
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
-from gridbridge.services.elastic import deciding, looking, remembering
+from gridbridge.services.elastic import deciding, looking, remembering, resting
 from gridbridge.services.tools import configured
 
 _OF_OTHERS = "it is not the balancer's, and never removed"
@@ -47,9 +46,31 @@ def plan(given: Given, now: datetime, folder: str = "", path: str = CONFIG) -> T
     Raises NotSeen or ParseError when what is looked at is no whole answer, ConfigError for limits
     that contradict each other.
     """
-    seen, rules, demand, pools = _looked_at(folder, path, now)
-    rules, demand = _balance_by(rules, given), _demand_by(demand, given)
-    return deciding.decide(seen, rules, demand, pools, is_faithful=given.is_faithful)
+    policy = configured.about(folder, path)
+    seen = _seen(policy, folder, now)
+    return _decided(seen, policy, given, is_live=not folder)
+
+
+def _decided(seen: Situation, policy: Policy, given: Given, *, is_live: bool) -> Told:
+    """Decide by the policy, and by a squeeze where its hosts are known here."""
+    rules, demand = ruled(policy, given)
+    switched = {one.provider for one in policy.powered.values()}
+    if not (is_live and policy.squeeze.enabled and switched) or is_hidden():
+        return deciding.decide(seen, rules, demand, policy.pools, is_faithful=given.is_faithful)
+    from gridbridge.services.tools.squeeze import movable  # imports all providers
+
+    own = {one.name for one in seen.nodes if one.pool in switched}
+    tags = tags_by_host(tagging.tags(policy))
+    standby = resting.standby_of(seen, own, demand.retry_s, tags)
+    seen = replace(seen, standby=standby)
+    planned = deciding.planned(seen, rules, demand, policy.pools, is_faithful=given.is_faithful)
+    facts = RestFacts(tags=tags, movable=movable(policy, seen))
+    mine = resting.only(seen, own, demand.retry_s)
+    found, _, _ = resting.decide(mine, planned, rules, policy.squeeze, facts)
+    told = deciding.told(
+        resting.without(planned, found, own), rules, demand, is_alone=not (found.on or found.off)
+    )
+    return resting.told_too(told, found)
 
 
 def read(path: str = CONFIG) -> Policy:
@@ -117,10 +138,11 @@ def explain(
 
     `nodes` are the balancer's, where somebody may see them; a folder tells its own.
     """
-    seen, rules, demand, pools = _looked_at(folder, path, now)
+    policy = configured.about(folder, path)
+    seen = _seen(policy, folder, now)
     if nodes and not folder:
         seen = replace(seen, nodes=tuple(noted(one, seen.now) for one in nodes))
-    told = deciding.decide(seen, rules, demand, pools)
+    told = _decided(seen, policy, Given(), is_live=not folder)
     if what.isascii() and what.isdecimal():
         return _of_job(int(what), seen, told)
     found = _of_host(what, nodes, seen, told, is_unseen=not folder and is_hidden())
@@ -161,15 +183,6 @@ def _of_host(
         reason=refused or "nothing is done about it",
         sentence=told.sentence,
     )
-
-
-def _looked_at(
-    folder: str, path: str, now: datetime
-) -> tuple[Situation, Balance, Demand, Mapping[str, Pool]]:
-    """Return what is looked at, and by what it is decided."""
-    policy = configured.about(folder, path)
-    seen = _seen(policy, folder, now)
-    return seen, policy.balance, policy.demand, policy.pools
 
 
 def _seen(policy: Policy, folder: str, now: datetime) -> Situation:

@@ -75,7 +75,7 @@ def plan(
     )
     seen = replace(seen, standby=standby)
     planned = deciding.planned(seen, policy.balance, policy.demand, policy.pools)
-    facts = RestFacts(tags=tags, movable={} if folder else _movable(policy, seen))
+    facts = RestFacts(tags=tags, movable={} if folder else movable(policy, seen))
     found, done, sentence = resting.decide(seen, planned, policy.balance, rules, facts)
     return ToldSite(
         off=found.off,
@@ -86,7 +86,8 @@ def plan(
     )
 
 
-def _movable(policy: Policy, seen: Situation) -> Mapping[str, tuple[Shape, ...]]:
+def movable(policy: Policy, seen: Situation) -> Mapping[str, tuple[Shape, ...]]:
+    """Return the tasks that may run elsewhere again, where a squeeze moves such."""
     if policy.squeeze.restriction is not Restriction.RERUNNABLE or not seen.nodes:
         return {}
     return membership_of(policy).movable(one.name for one in seen.nodes)

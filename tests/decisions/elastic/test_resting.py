@@ -15,9 +15,10 @@ from gridbridge.decisions.elastic.squeeze.resting import (
 )
 from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.nodes import Node, NodeState
-from gridbridge.model.elastic.plan import Figures, Plan, Situation, Verdict
+from gridbridge.model.elastic.plan import Figures, Plan, Refusal, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance, Restriction, Squeeze
 from gridbridge.model.elastic.standby import STANDBY_AUTO, Doing, RestCause, RestFacts
+from gridbridge.services.elastic.resting import without
 from tests.decisions.elastic import demand
 from tests.decisions.elastic.cells import MASTER, instance, node, situation
 
@@ -412,3 +413,29 @@ def test_a_second_squeeze_does_nothing(
         assert again.on == ()
         assert Reserve(squeeze, working(after, RULES, facts)).is_enough(least)
         assert len(standby(after.nodes, facts)) == len(found.off)
+
+
+@pytest.mark.parametrize(
+    ("given_back", "off", "last"),
+    [((), ("n1",), ""), ((0,), (), ""), ((0, 1), (), "n1")],
+    ids=["both are the site's own", "one is a pool's", "both are a pool's"],
+)
+def test_a_host_goes_on_working_when_nodes_are_given_back_in_the_same_round(
+    given_back: tuple[int, ...], off: tuple[str, ...], last: str
+) -> None:
+    """A node that the policy gives back is no reserve, and the last host at work is neither."""
+    seen = cell((), (), kept=given_back)
+    squeeze = Squeeze(minimal_reserve=0, target_reserve=0)
+    found = rest(seen, plan(seen), replace(RULES, min_nodes=0), squeeze)
+
+    assert (found.off, found.last) == (off, last)
+
+
+def test_the_last_host_at_work_stays_though_it_is_a_pools_node() -> None:
+    seen = cell((), sleeping=2, kept=(0,))
+    squeeze = Squeeze(minimal_reserve=0, target_reserve=0)
+    given = plan(seen)
+    left = without(given, rest(seen, given, replace(RULES, min_nodes=0), squeeze), {"s0", "s1"})
+
+    assert (left.remove, left.verdict) == ((), Verdict.NO_NEED)
+    assert [(one.host, one.cause) for one in left.refused] == [("n0", Refusal.LAST_AT_WORK)]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.apply.elastic import tagging
 from gridbridge.config import policy_file
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import Owned, PoolRecord
@@ -184,3 +185,31 @@ def test_a_months_cost_as_an_older_version_kept_it_is_known(path: str) -> None:
 
     assert Memory(database).spent(NOON) == 480.0
     database.close()
+
+
+def test_the_plan_is_the_rounds_where_hosts_are_squeezed(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hosts on standby are woken before nodes are added, and the plan says which."""
+    power = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/bin/true"\n'
+    hosts = "".join(f'[power.n{number}]\nprovider = "rack"\n' for number in (1, 2))
+    (tmp_path / "site.toml").write_text(f"{SITE}{power}{hosts}[squeeze]\nenabled = true\n")
+    asleep = [instance(name, slots=4, state="adu") for name in ("n1", "n2")]
+    seen = situation(instance(MASTER, (1,), slots=1), *asleep, wait=[waiting(5, tasks=4)])
+    keep(path)
+    database = Database.open(f"sqlite:///{path}")
+    Memory(database).nodes.replace(
+        Owned(name=name, pool="rack", state=NodeState.STANDBY, since=NOON, machine=name)
+        for name in ("n1", "n2")
+    )
+    database.close()
+    monkeypatch.setattr(looking, "look", lambda *_: seen)
+    tags = {"n1": ("htools:standby:2",), "n2": ("htools:standby:1",)}
+    monkeypatch.setattr(tagging, "tags", lambda _: tags)
+
+    found = balance.plan(balance.Given(), NOON, path=str(tmp_path / "site.toml"))
+    explained = balance.explain("7", NOON, path=str(tmp_path / "site.toml"))
+
+    assert found.add == 0
+    assert ": wake n2" in found.sentence
+    assert found.sentence == explained.sentence

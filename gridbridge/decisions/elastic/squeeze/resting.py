@@ -54,8 +54,35 @@ def rest(
     that go on working, and that min_nodes <= nodes <= max_nodes
     (by the schedule, where the policy goes by one).
     """
-    known = facts or RestFacts()
-    hosts = working(seen, rules, known)
+    hosts = working(seen, rules, facts or RestFacts())
+    given = _given_back(seen, plan, hosts)
+    stay = tuple(host for host in hosts if host.name not in given)
+    found = _rest(seen, plan, rules, squeeze, facts or RestFacts(), hosts, stay)
+    is_last = bool(given) and len(stay) == len(found.off)
+    return replace(found, last=tuple(given.values())[-1] if is_last else "")
+
+
+def _given_back(seen: Situation, plan: Plan, hosts: Iterable[Working]) -> dict[str, str]:
+    """Return the working hosts that are others' nodes and go, with these, in the plan's order.
+
+    Nodes that are not the site's own are to be kept, as far as a squeeze is asked.
+    """
+    own = Nodes(seen.nodes)
+    nodes = {node.name: host.name for host in hosts if (node := own.of_host(host.name))}
+    kept = {one.name for one in seen.nodes if one.is_kept}
+    return {nodes[name]: name for name in plan.remove if name in nodes and name in kept}
+
+
+def _rest(
+    seen: Situation,
+    plan: Plan,
+    rules: Balance,
+    squeeze: Squeeze,
+    known: RestFacts,
+    hosts: tuple[Working, ...],
+    stay: tuple[Working, ...],
+) -> Rest:
+    """Decide it: which hosts rest is worked out without the nodes that are given back."""
     reserve = Reserve(squeeze, hosts)
     told = Rest(
         cause=RestCause.BETWEEN,
@@ -70,7 +97,7 @@ def rest(
         return _woken(told, seen, plan, rules, squeeze, known, hosts)
     if plan.verdict not in MAY_SHRINK:
         return told
-    return _rested(told, seen, plan, rules, squeeze, hosts)
+    return _rested(told, seen, plan, rules, squeeze, stay)
 
 
 def _with(told: Rest, cause: RestCause, **more: tuple[str, ...]) -> Rest:
