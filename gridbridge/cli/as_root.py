@@ -65,12 +65,21 @@ def main() -> None:
     synopsis.show_if_asked(__doc__)
     os.umask(0o022)
     os.chdir("/")
-    account.lift_limits()
+    forget_caller()
     try:
         perform(tuple(sys.argv[1:]))
     except (GridbridgeError, OSError) as error:
         os.write(2, f"gridbridge-as-root: {str(error).splitlines()[0]}\n".encode())
         sys.exit(REFUSED if isinstance(error, Refused | ConfigError) else FAILED)
+
+
+def forget_caller() -> None:
+    """Have nothing of whoever calls us decide what name services answer (resolver(3), HOSTALIASES).
+
+    sudo hands on limits, and a site may have it hand on variables.
+    """
+    os.environ.clear()
+    account.lift_limits()
 
 
 def perform(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> None:

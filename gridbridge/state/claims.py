@@ -31,18 +31,23 @@ def take(name: str, uid: int, spool: str = SPOOL) -> bool:
     except FileExistsError:
         return _is_homes(path, uid)
     except OSError as error:
-        raise StateError(f"{path}: {error.strerror}") from error
+        raise StateError(f"{_shown(path)}: {error.strerror}") from error
     return True
+
+
+def _shown(path: str) -> str:
+    """Return a claim's path as everybody may read it: without the word that its key keeps."""
+    return f"{path[: -len(path.rpartition('.')[2]) // 2]}..."
 
 
 def _is_homes(path: str, uid: int) -> bool:
     try:
         facts = os.lstat(path)
     except OSError as error:
-        raise StateError(f"{path}: {error.strerror}") from error
+        raise StateError(f"{_shown(path)}: {error.strerror}") from error
     is_link = stat.S_ISLNK(facts.st_mode)
     if facts.st_uid != (os.geteuid() if is_link else uid):
-        raise StateError(f"{path}: made by uid {facts.st_uid}, who has no claim")
+        raise StateError(f"{_shown(path)}: made by uid {facts.st_uid}, who has no claim")
     return is_link
 
 
@@ -57,7 +62,7 @@ def remove(name: str, spool: str = SPOOL) -> None:
     try:
         files.remove(f"{spool}/{FOLDER}/{name}")
     except OSError as error:
-        raise StateError(f"{spool}/{FOLDER}/{name}: {error.strerror}") from error
+        raise StateError(f"{_shown(f'{spool}/{FOLDER}/{name}')}: {error.strerror}") from error
 
 
 def sweep(known: Container[str], now_s: float, spool: str = SPOOL) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.batch import claim
 from gridbridge.errors import StateError
-from gridbridge.model.transfer.claim import FOLDER, is_claim, key_of
+from gridbridge.model.transfer.claim import FOLDER, is_claim, key_of, name_of
 from gridbridge.state import claims
 from tests.batch.test_wrapper import Site, make_site
 
@@ -154,6 +154,18 @@ def test_what_another_made_decides_nothing(site: Site) -> None:
 
     with pytest.raises(StateError, match=f"made by uid {ME}, who has no claim"):
         claims.take("1001.t0", 1001, str(site.spool))
+
+
+def test_what_the_log_tells_of_a_claim_does_not_name_it(site: Site) -> None:
+    """Everybody may read the log."""
+    name = name_of(of := claim.make("file"), 1001)
+    (site.spool / FOLDER / name).touch()
+    half, word = key_of(of, 1001)
+
+    with pytest.raises(StateError) as failed:
+        claims.take(name, 1001, str(site.spool))
+    assert word not in str(failed.value)
+    assert f"{FOLDER}/{half.removesuffix('.key')}..." in str(failed.value)
 
 
 def test_a_folder_that_is_not_the_services_is_not_used(site: Site, tmp_path: Path) -> None:

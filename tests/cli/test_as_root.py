@@ -169,14 +169,13 @@ server.bind(("127.0.0.1", 53))
 print("ready", flush=True)
 while True:
     asked, asker = server.recvfrom(4096)
-    if code := int(sys.argv[1]):
+    if code := 3 if b"invalid" in asked else int(sys.argv[1]):
         head = struct.pack(">HHHHH", 0x8580 | code, 1, 0, 0, 0)
         server.sendto(asked[:2] + head + asked[12 : asked.index(b"\\0", 12) + 5], asker)
 """
 ASK = """
 import resource, socket, sys
 from gridbridge.cli import as_root
-from gridbridge.shell import account
 held = []
 if sys.argv[1] == "hold":
     for port in range(40000, 40011):
@@ -188,7 +187,7 @@ if sys.argv[1] == "hold":
 if sys.argv[1] == "files":
     "x".encode("idna")
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
-    account.lift_limits()
+as_root.forget_caller()
 try:
     print("nobody's" if not as_root._leads_to("fileserver") else "somebody's")
 except as_root.NotKnown as error:
@@ -228,11 +227,12 @@ fi
 def test_what_a_real_resolver_says_in_each_trouble(
     tmp_path: Path, trouble: str, answer: str, told: str
 ) -> None:
-    """In a network and with files of its own."""
+    """In a network and with files of its own; the caller calls the name another, of nobody."""
     files = {
         "resolv.conf": "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
         "nsswitch.conf": "hosts: files dns\n",
         "hosts": "127.0.0.1 localhost\n",
+        "aliases": "fileserver nobody.invalid\n",
         "server.py": SERVER,
         "ask.py": ASK,
         "all.sh": OURS.format(shlex.quote(str(tmp_path)), shlex.quote(sys.executable)),
@@ -241,6 +241,7 @@ def test_what_a_real_resolver_says_in_each_trouble(
         (tmp_path / name).write_text(text)
     done = subprocess.run(
         ["unshare", "-mn", "sh", str(tmp_path / "all.sh"), trouble, answer],
+        env={**os.environ, "HOSTALIASES": str(tmp_path / "aliases")},
         capture_output=True,
         text=True,
         check=True,
