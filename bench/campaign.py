@@ -41,6 +41,7 @@ from bench import (
     reading,
     sending,
 )
+from bench.brief import sized
 from bench.rows import Row, show
 from gridbridge.config.submission import jdl
 from gridbridge.services.campaigns.intake import Intake
@@ -48,7 +49,7 @@ from gridbridge.services.tools import campaigns
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 
-TASKS = 1_000_000
+TASKS = sized(1_000_000, 20_000)
 NO_LAB = ("brought", "cycle", "kept_tasks", "locks", "reading", "ledger", "sending")
 MOST_S, MOST_MB = 60.0, 500.0
 JDL = '{"name": "b", "param_file": "lines", "clusters": {"beta": {"exec_file": "run"}}}'

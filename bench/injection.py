@@ -11,15 +11,18 @@ fastest turn of each side counts, for other work on the machine only adds to it.
 import json
 import subprocess
 
+from bench.brief import sized
 from bench.rows import Row
 from bench.site import HOST
 from tests.lab.campaigns.runner import start
 from tests.lab.grid import Grid
 
 SIZE = {"beta": 1000, "gamma": 30}  # tasks of an array
-AT_ONCE = (1, 5, 20)  # arrays of a call; a cycle sends twenty of a campaign to a cluster at most
+AT_ONCE = sized(
+    (1, 5, 20), (1, 20)
+)  # arrays of a call; a cycle sends twenty of a campaign to a cluster at most
 TARGET = 20
-TURNS = 5
+TURNS = sized(5, 1)
 LEAST = 0.9
 FIRST = {"beta": 1000, "gamma": 5000}  # numbers of arrays: the runner's own are lower
 SENT = 100  # so many tasks may have been sent before the campaign was paused
@@ -127,4 +130,5 @@ def _row(grid: Grid, cluster: str, number: int, most: int, first: int, begin: in
         limit=LEAST if most == TARGET else None,
         baseline=plain,
         is_least=True,
+        needs_whole=True,
     )

@@ -12,6 +12,7 @@ import sys
 import time
 from statistics import median
 
+from bench.brief import sized
 from bench.rows import Row, show
 from tests.lab.elastic.test_acting import HOST, balanced, machines, rest, round_
 from tests.lab.grid import Grid
@@ -19,7 +20,7 @@ from tests.lab.grid import Grid
 PAUSE_S = 5.0
 MOST_S = 15.0
 LIMIT_S = 120.0  # a qmaster that knows the machine's address by another name keeps it out
-REPEATS = 5
+REPEATS = sized(5, 1)
 NEW = "qstat -s r -u alice | awk 'NR>2 {print $8}'"  # the queues of running tasks
 
 

@@ -3,7 +3,7 @@
 Each row runs in fresh processes, alternately, and its fastest run counts: both read the same
 document, made of the row that Grid Engine 8.1.9 printed for a waiting job (tests/golden).
 
-Usage: .venv/bin/python bench/qstat_parse.py [--json] [--jobs N]
+Usage: .venv/bin/python -m bench.qstat_parse [--json] [--jobs N]
 """
 
 import argparse
@@ -19,9 +19,11 @@ from pathlib import Path
 
 from lxml import etree
 
+from bench.brief import judged, sized
+
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / "gridengine-8.1.9"
 OWN = 200
-REPEATS = 5
+REPEATS = sized(5, 2)
 MOST_RATIO = 1.3  # of bare lxml's time
 MOST_PEAK_MB = 60.0
 END_OF_ROW = b"    </job_list>\n"
@@ -83,7 +85,7 @@ def run_all(document: Path) -> dict[str, dict[str, float]]:
     """Measure every reader REPEATS times in turn; keep the fastest run and the highest peak."""
     runs: dict[str, list[dict[str, float]]] = {reader: [] for reader in READERS}
     for reader in [*READERS] * REPEATS:
-        argv = (sys.executable, __file__, "--child", reader, str(document))
+        argv = (sys.executable, "-m", "bench.qstat_parse", "--child", reader, str(document))
         runs[reader].append(json.loads(subprocess.check_output(argv)))
     return {
         reader: {
@@ -99,14 +101,17 @@ def find_misses(result: dict[str, dict[str, float]], jobs: int) -> list[str]:
     """Name the rows that miss their target."""
     bare, ours = result["bare lxml"], result["parse_status"]
     ours["ratio"] = ours["seconds"] / bare["seconds"]
-    checks = {
+    counts = {
         f"bare lxml: {bare['rows']} rows, not {jobs}": bare["rows"] == jobs,
         f"parse_status: kept {ours['rows']} rows, not {OWN}": ours["rows"] == OWN,
+    }
+    checks = {
         f"parse_status: {ours['ratio']:.2f} > {MOST_RATIO} times": ours["ratio"] <= MOST_RATIO,
         f"parse_status: {ours['peak_mb']:.0f} > {MOST_PEAK_MB:.0f} MB": ours["peak_mb"]
         <= MOST_PEAK_MB,
     }
-    return [miss for miss, is_met in checks.items() if not is_met]
+    missed = [miss for miss, is_met in checks.items() if not is_met]
+    return [miss for miss, is_met in counts.items() if not is_met] + judged(missed)
 
 
 def show(result: dict[str, dict[str, float]], megabytes: float) -> None:
@@ -122,7 +127,7 @@ def main() -> int:
     """Measure, print, and return 1 when a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--jobs", type=int, default=100_000)
+    parser.add_argument("--jobs", type=int, default=sized(100_000, 5_000))
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from bench.brief import sized
 from bench.harvest import MANY, slots
 from bench.rows import Row
 from bench.site import POLLER
@@ -23,9 +24,9 @@ from tests.lab.grid import Grid
 
 FOLDER = "/opt/gb-bench-asked"
 CALLS = f"{FOLDER}/calls"
-WATCHED_S = 60.0
+WATCHED_S = sized(60.0, 30.0)
 PAUSE_S = 10.0  # for the first tasks to be sent
-FEW_TASKS, MANY_TASKS = 10, 1000
+FEW_TASKS, MANY_TASKS = 10, sized(1000, 200)
 STATUS_S, CYCLE_S = 5.0, 15.0  # interval_s of [poller] and of [runner], as the lab has them
 CYCLES = WATCHED_S / CYCLE_S + 1  # at both ends of it
 MOST = {"status": WATCHED_S / STATUS_S + 1, "ends": CYCLES, "living": CYCLES}

@@ -6,10 +6,11 @@ The 0.8 of plain rsync is the target of the carrying alone; a replica is besides
 before it counts, which is in the second row and has no target: plain rsync reads nothing again.
 """
 
+from bench.brief import sized
 from bench.rows import Row, Size
 from bench.site import Site
 
-MB, FILES = 400, 4
+MB, FILES = sized(400, 40), 4
 LEAST = 0.8  # of the rate of plain rsync
 
 # Carry files of so many MB together, by turns; print the seconds of each kind's best.
@@ -88,6 +89,7 @@ def rate(site: Site, _: Size) -> list[Row]:
             limit=LEAST * plain,
             baseline=plain,
             is_least=True,
+            needs_whole=True,
         ),
         Row(
             what="  and read where it lies",

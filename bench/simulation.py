@@ -25,6 +25,7 @@ from pathlib import Path
 from random import Random
 from statistics import mean, median
 
+from bench.brief import sized
 from bench.rows import Row, show
 from bench.simulated import Cigri, Cluster, Ours, bound, copied, progress, run
 from bench.tail import Straggling
@@ -41,13 +42,13 @@ KINDS: dict[str, Callable[[Random], float]] = {
     "log-normal": lambda random: random.lognormvariate(5.3, 0.8),
     "of two kinds": lambda random: random.gauss(60, 5) if random.random() < 0.7 else 900,
 }
-TASKS, FEW = 10_000, 1_000
-CAMPAIGNS = 300
+TASKS, FEW = sized(10_000, 1_000), sized(1_000, 100)
+CAMPAIGNS = sized(300, 40)
 MOST_TIMES = 1.15  # of the lower bound
-LARGE_SEEDS, SMALL_SEEDS = range(1, 4), range(1, 6)
+LARGE_SEEDS, SMALL_SEEDS = range(1, sized(4, 2)), range(1, sized(6, 2))
 TOLD = dict(zip(KINDS, (1.11, 1.17, 1.40, 1.56, 1.29), strict=True))  # docs/figures.md, of FEW
 MOST_TIMES_UNLUCKY = 2.0  # of the bound of a campaign without unlucky attempts
-SEEDS = range(1, 8)
+SEEDS = range(1, sized(8, 3))
 FILLED_S = 45.0
 HOLDS = (80.0, 97.0)  # per cent
 
@@ -62,7 +63,8 @@ def large() -> Iterator[Row]:
     for kind in KINDS:
         ours, cigri = map(max, zip(*_makespans(kind, TASKS, LARGE_SEEDS), strict=True))
         what = f"makespan, {TASKS} {kind}"
-        yield Row(what=what, measured=ours, unit="x", baseline=cigri, limit=MOST_TIMES)
+        yield Row(what=what, measured=ours, unit="x", baseline=cigri, limit=MOST_TIMES,
+            needs_whole=True)  # fmt: skip
 
 
 def small() -> Iterator[Row]:
@@ -91,7 +93,7 @@ def ends(tasks: int, limit: float | None) -> Iterator[Row]:
     found = [_end(tasks, seed) for seed in SEEDS]
     copied, plain, cost = (median(each) for each in zip(*found, strict=True))
     what = f"makespan, {tasks} with unlucky ones, copied"
-    yield Row(what=what, measured=copied, unit="x", baseline=plain, limit=limit)
+    yield Row(what=what, measured=copied, unit="x", baseline=plain, limit=limit, needs_whole=True)
     yield Row(what="slot time, the same", measured=cost, unit="x", baseline=1.0)
 
 
@@ -147,8 +149,17 @@ def holding(campaigns: int, seed: int) -> Iterator[Row]:
     p50 = 100 * sum(took <= each for each, _, took in known) / len(known)
     p90 = 100 * sum(took <= each for _, each, took in known) / len(known)
     yield Row(what="the P50 holds", measured=p50, unit="%")
-    yield Row(what="the P90 holds, at least", measured=p90, unit="%", limit=HOLDS[0], is_least=True)
-    yield Row(what="the P90 holds, at most", measured=p90, unit="%", limit=HOLDS[1])
+    yield Row(
+        what="the P90 holds, at least",
+        measured=p90,
+        unit="%",
+        limit=HOLDS[0],
+        is_least=True,
+        needs_whole=True,
+    )
+    yield Row(
+        what="the P90 holds, at most", measured=p90, unit="%", limit=HOLDS[1], needs_whole=True
+    )
     for kind in kinds:
         some = [one for one, each in zip(found, cycle(kinds), strict=False) if each == kind]
         held = [took <= one.p90_s for one, took in some if one.p90_s]

@@ -14,11 +14,12 @@ How each row is measured:
 import time
 from statistics import fmean
 
+from bench.brief import sized
 from bench.rows import Row, Size
 from bench.site import HOST, Site
 
 QUEUE = "transfer-delta"
-AT_ONCE = 50  # slots of the queue, tools/lab-site
+AT_ONCE = sized(50, 10)  # slots of the queue, tools/lab-site
 JOB = ("-o", "/dev/null", "-j", "y")
 
 # Run `ssh HOST qsub` so many times, so many at once; print the CPU seconds of one and the
@@ -88,6 +89,7 @@ def acceptance(site: Site, _: Size) -> list[Row]:
             unit="s",
             limit=1.5 * bare_s,
             baseline=bare_s,
+            needs_whole=True,
         ),
         Row(
             what="  of them accepted",

@@ -4,10 +4,11 @@ One file of 1 GB of random bytes, by turns: `rsync -a` over ssh, and shell/rsync
 calls it, into an empty folder each time. The better of two tries of each counts.
 """
 
+from bench.brief import sized
 from bench.rows import Row, Size
 from bench.site import Site
 
-MB = 1000
+MB = sized(1000, 100)
 LEAST = 0.8  # of the rate of plain rsync
 
 # Carry a file of so many MB there and back, by turns; print the seconds of each kind's best.
@@ -69,6 +70,7 @@ def rate(site: Site, _: Size) -> list[Row]:
             limit=LEAST * MB / best_s[f"plain {way}"],
             baseline=MB / best_s[f"plain {way}"],
             is_least=True,
+            needs_whole=True,
         )
         for way in ("there", "back")
     ]

@@ -34,12 +34,13 @@ from pathlib import Path
 from statistics import fmean, median
 
 from bench import replicas, ssh, staging
+from bench.brief import sized
 from bench.rows import QUICK, Row, Size, show
 from bench.site import FOLDER, HOST, PLAIN, Site, Usage, is_possible
 
-SLOTS = 200
+SLOTS = sized(200, 40)
 INTERVAL_S = 5.0  # conf/gridbridge.toml, [poller] interval_s
-INTERVALS = 6
+INTERVALS = sized(6, 2)
 MOST_USAGE_S = 0.005  # for each transfer, more than the epilog without remote_usage
 WAITING = "sleep 100000\n"
 
@@ -108,10 +109,10 @@ def waiting(site: Site, size: Size) -> list[Row]:
     mean_kb = sum(usage.pss_kb for usage in starters.values()) / len(starters)
     return [
         Row(what="memory of a waiting transfer", measured=alone.pss_kb / 1024, unit="MB", limit=1),
-        Row(what="memory of each of 200", measured=mean_kb / 1024, unit="MB", limit=1),
+        Row(what=f"memory of each of {SLOTS}", measured=mean_kb / 1024, unit="MB", limit=1),
         Row(what="CPU of a waiting transfer", measured=share * 100, unit="% core", limit=0.1),
         Row(
-            what="status queries, 200 transfers",
+            what=f"status queries, {SLOTS} transfers",
             measured=many / INTERVALS,
             unit="/interval",
             limit=queries / INTERVALS,
@@ -169,11 +170,12 @@ def acceptance(site: Site, _: Size) -> list[Row]:
     plain = len(stamps) / (max(stamps) - begun)
     return [
         Row(
-            what="acceptance of 200 jobs",
+            what=f"acceptance of {SLOTS} jobs",
             measured=ours,
             unit="/s",
             limit=plain / 2,
             baseline=plain,
+            needs_whole=True,
             is_least=True,
         ),
         Row(what="of them arrived", measured=arrived, unit="jobs", limit=SLOTS, is_least=True),

@@ -30,6 +30,7 @@ from gridbridge.model.site.host import CellFacts, PollerFacts
 from gridbridge.model.site.setup import Finding, SetupSituation, State
 from gridbridge.services.configuration import digest
 from gridbridge.services.site import (
+    answers,
     area_names,
     balancer,
     besteffort,
@@ -51,7 +52,7 @@ from gridbridge.services.site.logins import key_facts, rsync_facts, stage_facts
 from gridbridge.services.site.setup import HomeSeen, observe, see_home
 from gridbridge.services.site.wanted_queue import AskedQueue, choose
 from gridbridge.services.watch.room import rooms_of
-from gridbridge.shell import answers, host
+from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed
-from gridbridge.shell import answers
+from gridbridge.services.site import answers
 from gridbridge.shell.runner import run
 
 ENV = {"PATH": "/usr/bin:/bin"}
