@@ -1,9 +1,9 @@
 """A scope for what a person brings: what root's helper runs as a person, and all that it starts.
 
 The scope is a PID namespace (pid_namespaces(7)). When its first process ends, the kernel kills all
-others in it, whatever sessions and parents these have. Its processes and threads are limited by
-RLIMIT_NPROC, and where systemd runs also by a scope of systemd's (systemd.scope(5)), outside of the
-control group of the service that called us. So nobody uses up what that may start (TasksMax).
+others in it, whatever sessions and parents these have. Where systemd runs, its processes and
+threads are limited by a scope of systemd's (systemd.scope(5)), outside of the control group of the
+service that called us; elsewhere by RLIMIT_NPROC. So nobody uses up what the service may start.
 
 A kernel that refuses the namespace, as in a container without CAP_SYS_ADMIN, leaves the first
 process as the reaper of what loses its parent (PR_SET_CHILD_SUBREAPER), and it kills these.
@@ -19,7 +19,9 @@ from gridbridge.errors import CommandFailed
 from gridbridge.shell import runner
 from gridbridge.shell.runner import SIGKILL
 
-MOST_TASKS = 128  # processes and threads of one scope
+MOST_TASKS = 128  # processes and threads of one scope, where systemd counts them
+# By uid more: the person's jobs and other scopes start processes on this machine meanwhile.
+SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # in a short scope, and in one for hours
 NO_LIMIT = 1 << 20  # of processes: a person with so many has none
 FIRST_SIGNAL = 128  # an exit status above it stands for a signal, as in a shell
 CLONE_NEWPID = 0x20000000  # unshare(2)
@@ -31,7 +33,10 @@ BUSCTL, BOOTED = "/usr/bin/busctl", "/run/systemd/system"  # sd_booted(3)
 SYSTEMD_S, MOVE_S, LOOK_S = 3.0, 1.0, 0.002
 SPARE_S = 30  # after which systemd ends a scope that we did not
 BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
-GO = b"g"
+CGROUPS = "/sys/fs/cgroup"
+BY_SYSTEMD, BY_UID = b"s", b"u"  # how processes are counted
+
+_more = 0  # processes that the person of this scope may start; 0: systemd counts them
 
 
 class Scope:
@@ -60,25 +65,24 @@ class Scope:
         pid, is_closed = _fork_apart()
         if not pid:
             os.close(self._line)
-            _begin(line, is_closed=is_closed)
+            _begin(line, limit_s, is_closed=is_closed)
             return 0
         os.close(line)
-        _move(pid, limit_s)
-        os.write(self._line, GO)
+        os.write(self._line, BY_SYSTEMD if _is_moved(pid, limit_s) else BY_UID)
         return pid
 
 
 def confine() -> None:
-    """Limit the processes of the person whom we have become.
+    """Limit the processes of the person whom we have become, unless systemd does.
 
     The kernel counts a uid's processes on the whole machine, where a person may have thousands. So
     we find a limit at which this person can start another one, and add to it.
     """
-    most = MOST_TASKS // 2
-    while most < NO_LIMIT and not _may_fork(most):
+    most = _more // 2
+    while 0 < most < NO_LIMIT and not _may_fork(most):
         most *= 2
-    if most < NO_LIMIT:
-        resource.setrlimit(resource.RLIMIT_NPROC, (most + MOST_TASKS // 2,) * 2)
+    if 0 < most < NO_LIMIT:
+        resource.setrlimit(resource.RLIMIT_NPROC, (most + _more // 2,) * 2)
 
 
 def words(pid: int, limit_s: float) -> tuple[str, ...]:
@@ -101,22 +105,30 @@ def words(pid: int, limit_s: float) -> tuple[str, ...]:
     return (BUSCTL, "--quiet", *call, signature, name, "fail", "6", *properties, "0")
 
 
-def _move(pid: int, limit_s: float) -> None:
-    """Have systemd move a process into a scope, where it runs and answers."""
+def _is_moved(pid: int, limit_s: float) -> bool:
+    """Have systemd move a process into a scope; say whether it is in one that counts processes."""
     if not os.path.isdir(BOOTED):
-        return
+        return False
     argv = words(pid, limit_s)
     name = next(word for word in argv if word.endswith(".scope"))
     try:
         runner.run(argv, BARE, SYSTEMD_S, most_bytes=runner.CHUNK_BYTES).checked()
     except CommandFailed:  # no bus, or systemd is busy
-        return
+        return False
     until = time.monotonic() + MOVE_S
-    while name not in _cgroup(pid) and time.monotonic() < until:
+    while name not in (groups := _groups(pid)) and time.monotonic() < until:
         time.sleep(LOOK_S)
+    return any(_counts(line, name) for line in groups.splitlines())
 
 
-def _cgroup(pid: int) -> str:
+def _counts(line: str, name: str) -> bool:
+    """Say whether a line of /proc/PID/cgroup is of that scope, and limits processes there."""
+    _, controllers, path = line.split(":", 2)
+    counts_all = not controllers and os.path.exists(f"{CGROUPS}{path}/pids.max")
+    return path.endswith(f"/{name}") and (counts_all or "pids" in controllers.split(","))
+
+
+def _groups(pid: int) -> str:
     try:
         with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -147,10 +159,14 @@ def _fork_apart() -> tuple[int, bool]:
     return pid, is_closed
 
 
-def _begin(line: int, *, is_closed: bool) -> None:
+def _begin(line: int, limit_s: float, *, is_closed: bool) -> None:
     """Fork the process that works, when we are where we are limited; watch it as root."""
-    if os.read(line, 1) != GO:  # who forked us has ended
+    global _more
+    word = os.read(line, 1)
+    if not word:  # who forked us has ended
         os._exit(1)
+    if word == BY_UID:
+        _more = MORE if limit_s <= SHORT_S else MANY_MORE
     main = os.fork()
     if not main:
         os.close(line)
