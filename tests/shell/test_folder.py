@@ -28,9 +28,10 @@ class Near(ssh.Client):
         self.home = home
 
     def carry(
-        self, _login: Login, _token: str, request: bytes, timeout_s: float
+        self, _login: Login, _token: str, request: bytes, timeout_s: float, most_bytes: int = 0
     ) -> tuple[Completed, bool]:
         """Do as the far end does."""
+        del most_bytes
         argv = ("/bin/sh", "-c", ssh.FAR_SHELL)
         done = subprocess.run(
             argv, input=request, capture_output=True, check=False, cwd=self.home, timeout=timeout_s

@@ -46,10 +46,10 @@ class Far(ssh.Client):
         self.seen: list[str] = []  # who had the claim in the state file when something was asked
 
     def carry(
-        self, login: Login, _token: str, request: bytes, timeout_s: float
+        self, login: Login, _token: str, request: bytes, timeout_s: float, most_bytes: int = 0
     ) -> tuple[Completed, bool]:
         """Do a request, as the far shell would."""
-        del login
+        del login, most_bytes
         with closing(sqlite3.connect(self.folder.parent / "state.db")) as state:
             self.seen += [who for (who,) in state.execute("SELECT claimed FROM transfers")]
         if self.is_cut:
