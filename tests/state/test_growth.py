@@ -24,6 +24,10 @@ from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.plan import Step
 from gridbridge.model.campaigns.steps import EPILOGUE
 from gridbridge.model.campaigns.wiping import Missed, Wipe, WipedFor
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site as SiteSection
+from gridbridge.services.campaigns.updator import Updator
+from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_copies import CampaignCopies
 from gridbridge.state.database.campaign_tasks import CampaignTasks
@@ -63,6 +67,16 @@ class Site:
                 jdl=Jdl(name="sweep", clusters=BOTH, is_idempotent=True),
             ),
             "token",
+        )
+
+        policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
+        self.updator = Updator(
+            policy,
+            self.database,
+            Predictions(self.database),
+            self.marks,
+            Clock(),
+            ran=str(folder / "ran"),
         )
 
     def send(self, tasks: int) -> list[Array]:
@@ -150,7 +164,8 @@ READ: dict[str, Callable[[Site], object]] = {
     "a page of tasks": lambda site: CampaignTasks(site.database).sent(1, 20, 39),
     "campaigns with tasks": lambda site: CampaignTasks(site.database).sent_of(),
 }
-OF_OPEN_ARRAYS = {
+OF_OPEN_ARRAYS: dict[str, Callable[[Site], object]] = {
+    "all that a cycle looks at": lambda site: site.updator.look(),
     "open arrays": lambda site: site.campaigns.open_arrays(),
     "arrays at a cluster": lambda site: sent_to(site.database, "beta"),
 }
