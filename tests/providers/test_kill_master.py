@@ -45,6 +45,8 @@ def test_the_machine_of_an_idle_master_is_ended_and_no_other(
     world: World, labelled: LibcloudProvider
 ) -> None:
     assert rounds(world, labelled, kills=True) == ["theirs"]
+    assert any("the master's machine" in one and "is ended" in one for one in world.told)
+    assert any(": end the master's machine " in one for one in world.told)
 
 
 def test_it_stays_when_nobody_asks_for_that(world: World, labelled: LibcloudProvider) -> None:

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 
 if TYPE_CHECKING:
     from gridbridge.model.policy import Policy
+    from gridbridge.services.elastic.balanced import RoundPlan
     from gridbridge.services.elastic.program import Wanted
 
 
@@ -64,6 +66,7 @@ def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> st
 )
 @click.option("--apply", "is_applied", is_flag=True, help="Add and remove nodes.")
 @click.option("--loop", "is_loop", is_flag=True, help="Go on until SIGTERM.")
+@click.option("--quiet", "is_quiet", is_flag=True, help="Print no sentence of a round.")
 @CONFIG_FILE
 @JSON
 def balance(cluster: str, path: str, is_json: bool, **given: Any) -> None:
@@ -91,13 +94,16 @@ def balance(cluster: str, path: str, is_json: bool, **given: Any) -> None:
         raise click.UsageError("--loop needs --apply, or apply = true in [balance]")
     try:
         if own.is_loop:
-            lasting.run_forever(wanted, path, partial(_again, cluster, own, given))
+            tell = _nothing_of if own.is_quiet else partial(_told, is_json=is_json)
+            renew = partial(_again, cluster, own, given, tell)
+            lasting.run_forever(replace(wanted, tell=tell), path, renew)
             return
         plan = service.run_once(wanted)
     except NotSeen as error:
         _complain(error)
         raise SystemExit(NOT_SEEN) from error
-    _tell(plan.told, plan.done, is_json=is_json)
+    if not own.is_quiet:
+        _tell(plan.told, plan.done, is_json=is_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +119,7 @@ class Own:
     folder: str | None
     is_applied: bool
     is_loop: bool
+    is_quiet: bool
 
 
 def _tell(told: Told, done: tuple[str, ...], *, is_json: bool) -> None:
@@ -124,10 +131,26 @@ def _tell(told: Told, done: tuple[str, ...], *, is_json: bool) -> None:
         output.line(output.dated(one, sys.stdout))
 
 
-def _again(cluster: str, own: Own, given: dict[str, Any], policy: "Policy") -> "Wanted":
+def _told(plan: "RoundPlan", *, is_json: bool) -> None:
+    """Print at once what a round of several decided."""
+    _tell(plan.told, plan.done, is_json=is_json)
+    output.finish()
+
+
+def _nothing_of(_: "RoundPlan") -> None:
+    """Print nothing of it."""
+
+
+def _again(
+    cluster: str,
+    own: Own,
+    given: dict[str, Any],
+    tell: Callable[["RoundPlan"], None],
+    policy: "Policy",
+) -> "Wanted":
     """Return how it is to go on by a changed file; ConfigError where the options contradict it."""
     try:
-        return _wanted(cluster, own, given, policy)
+        return replace(_wanted(cluster, own, given, policy), tell=tell)
     except click.UsageError as error:
         raise ConfigError((error.message,)) from error
 

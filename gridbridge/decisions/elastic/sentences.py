@@ -58,10 +58,13 @@ SENTENCES = {
 }
 
 
-def sentence(plan: Plan, rules: Balance, demand: Demand = USUAL, *, is_alone: bool = True) -> str:
+def sentence(
+    plan: Plan, rules: Balance, demand: Demand = USUAL, *, is_alone: bool = True, ended: str = ""
+) -> str:
     """Say in one sentence what a plan does, with the numbers that led to it.
 
-    A plan that is not alone does nothing beside what else a round does.
+    A plan that is not alone does nothing beside what else a round does; `ended` is the machine of
+    the master, where that is ended.
     """
     words = _words(plan, rules, demand)
     why = f", {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""
@@ -73,6 +76,8 @@ def sentence(plan: Plan, rules: Balance, demand: Demand = USUAL, *, is_alone: bo
         act = f"add {plan.add}{_of_pool(plan)}"
     elif plan.remove:
         act = f"remove {', '.join(plan.remove)}"
+    elif ended:
+        act = f"end the master's machine {ended}"
     return told if plan.verdict is Verdict.NO_MAXIMUM else f"{told}: {act}"
 
 

@@ -168,8 +168,12 @@ class Balancer:
         plan = self._possible(resting.without(plan, rest, self._own(seen.world)), seen)
         dues = rounds.dues(seen.world, plan, site.rules, self.patience, seen.asked, rest)
         is_alone = not any(one.is_done for one in dues)
-        told = deciding.told(plan, site.rules, site.demand, is_alone=is_alone)
-        return RoundPlan(plan=plan, dues=dues, told=resting.told_too(told, rest))
+        ended = None
+        if site.kills_master:
+            ended = mastership.to_end(seen.situation, seen.world, plan, site.rules)
+        machine = ended[1].id if ended else ""
+        told = deciding.told(plan, site.rules, site.demand, is_alone=is_alone, ended=machine)
+        return RoundPlan(plan=plan, dues=dues, told=resting.told_too(told, rest), ended=ended)
 
     def _rest(self, plan: Plan, seen: Seen) -> Rest | None:
         """Return which of the site's own hosts rest or work again; None where nobody squeezes."""
@@ -208,16 +212,13 @@ class Balancer:
         is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_is_turn, dues))
         self._note(seen, after, changes, plan.plan.watched, is_changed=is_changed)
         _tell(changes)
-        if self._site.kills_master:
-            self._end_master(seen, plan)
+        if plan.ended:
+            self._end_master(*plan.ended)
 
-    def _end_master(self, seen: Seen, plan: RoundPlan) -> None:
+    def _end_master(self, pool: str, machine: Machine) -> None:
         """End the master's machine when nothing is left: this program ends with it."""
-        found = mastership.to_end(seen.situation, seen.world, plan.plan, self._site.rules)
-        if found:
-            pool, machine = found
-            _log.warning("event=master_ended machine=%s", machine.id)
-            self._acts.end(pool, machine)
+        _log.warning("event=master_ended machine=%s", machine.id)
+        self._acts.end(pool, machine)
 
     def _do(self, dues: Sequence[Due], acts: Acts) -> tuple[Due, ...]:
         """Do what is due of several nodes at once; one that fails stays as it was meant."""

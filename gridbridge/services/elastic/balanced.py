@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from gridbridge.decisions.elastic import by_hand, rounds
 from gridbridge.model.elastic.cell import Shape
+from gridbridge.model.elastic.machines import Machine
 from gridbridge.model.elastic.owned import Due, World
 from gridbridge.model.elastic.plan import Plan, Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool, ProviderSection, Squeeze
@@ -51,6 +52,7 @@ class RoundPlan:
     plan: Plan
     dues: tuple[Due, ...]
     told: Told
+    ended: tuple[str, Machine] | None = None  # the master's machine that is ended, and its pool
 
     @property
     def sentence(self) -> str:
@@ -59,5 +61,8 @@ class RoundPlan:
 
     @property
     def done(self) -> tuple[str, ...]:
-        """What is done with nodes, in words."""
-        return tuple(one.words for one in self.dues if one.is_done)
+        """What is done with nodes, and with the master's machine, in words."""
+        nodes = tuple(one.words for one in self.dues if one.is_done)
+        if not self.ended:
+            return nodes
+        return (*nodes, f"the master's machine {self.ended[1].id} is ended")

@@ -39,14 +39,22 @@ def planned(
 
 
 def told(
-    plan: Plan, rules: Balance, demand: Demand = USUAL_DEMAND, *, is_alone: bool = True
+    plan: Plan,
+    rules: Balance,
+    demand: Demand = USUAL_DEMAND,
+    *,
+    is_alone: bool = True,
+    ended: str = "",
 ) -> Told:
-    """Tell a plan as the commands print it; one that is not alone has a round do more."""
+    """Tell a plan as the commands print it; one that is not alone has a round do more.
+
+    `ended` is the machine of the master, where that is ended.
+    """
     return Told(
         add=plan.add,
         pool=plan.pool or None,
         remove=plan.remove,
-        sentence=sentences.sentence(plan, rules, demand, is_alone=is_alone),
+        sentence=sentences.sentence(plan, rules, demand, is_alone=is_alone, ended=ended),
         refused=tuple(_refusal(one, rules) for one in plan.refused),
     )
 

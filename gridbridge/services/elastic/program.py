@@ -67,6 +67,7 @@ class Wanted:
     lookback: timedelta = LOOKBACK
     stats: str = ""  # the file that gets a row a round; empty: none
     after: Callable[[], None] = lambda: None  # what follows each round, such as pictures
+    tell: Callable[[RoundPlan], None] = lambda _: None  # of each round that is over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,6 +321,7 @@ class Reported(Balancer):
                 done,
                 BALANCE_PUBLISHED,
             )
+        self._wanted.tell(over.plan)
         self._wanted.after()
 
 

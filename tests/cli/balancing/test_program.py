@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from gridbridge.model.elastic.plan import Figures, Plan, Verdict
 from gridbridge.model.elastic.sections import Balance
 from gridbridge.model.elastic.told import Told
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
+from gridbridge.model.policy import Policy
 from gridbridge.services.elastic import lasting
 from gridbridge.services.elastic import program as service
 from gridbridge.services.elastic.balanced import RoundPlan
@@ -207,6 +209,28 @@ def test_rounds_that_go_on_read_the_file_again_where_it_was_named(
     done = CliRunner().invoke(balance, ["--config", "own.toml", "--loop"])
 
     assert (0, [f"{tmp_path}/own.toml"]) == (done.exit_code, read_again), done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [((), "nothing waits\nnothing waits\n"), (("--quiet",), "")],
+    ids=["", "quiet"],
+)
+def test_rounds_that_go_on_say_each_what_they_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], printed: str
+) -> None:
+    """Also one that does nothing, and one by a changed file."""
+    told = Told(add=0, pool=None, remove=(), sentence="nothing waits", refused=())
+    quiet = RoundPlan(plan=Plan(verdict=Verdict.NO_NEED, figures=FIGURES), dues=(), told=told)
+
+    def rounds(wanted: Wanted, _: str, renew: Callable[[Policy], Wanted]) -> None:
+        wanted.tell(quiet)
+        renew(wanted.policy).tell(quiet)
+
+    monkeypatch.setattr(lasting, "run_forever", rounds)
+    done = run(tmp_path, "--loop", *words, balance_keys="apply = true")
+
+    assert (0, printed) == (done.exit_code, done.stdout)
 
 
 @pytest.mark.parametrize("word", ["-D", "-P"])

@@ -22,6 +22,7 @@ from gridbridge.model.elastic.seeing import ShownPool
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.services.cycle import once
 from gridbridge.services.elastic import looking, program
+from gridbridge.services.elastic.balanced import RoundPlan
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.services.elastic.program import Daemon, Reported, Wanted
 from gridbridge.shell.clock import Clock
@@ -349,3 +350,14 @@ def test_a_round_that_only_looks_decides_and_keeps_nothing(
     memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
     assert 5 == plan.plan.add
     assert ((), None) == (memory.nodes.all(), memory.last_round())
+
+
+def test_a_round_that_is_over_is_told_whatever_it_did(wanted: Wanted, tmp_path: Path) -> None:
+    """So that rounds that go on say so each."""
+    told = list[RoundPlan]()
+    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
+    round_ = Reported(replace(wanted, tell=told.append), Clock(), memory)
+    plan = once(round_, str)
+    round_.report()
+
+    assert told == [plan]
