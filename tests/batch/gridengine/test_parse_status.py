@@ -232,6 +232,10 @@ def test_a_damaged_document_raises_nothing_but_a_parse_error(
     assert snapshot.pending >= 0
 
 
+ROW_OF = (
+    b"<job_list state='pending'><JB_job_number>7</JB_job_number><JB_name>a</JB_name>"
+    b"<JB_owner>bob</JB_owner><state>%s</state><slots>1</slots>%s</job_list>"
+)
 WRAP = b"<job_info><queue_info>%s</queue_info><job_info>%s</job_info></job_info>"
 ROW = (
     b"<job_list><JB_job_number>5</JB_job_number><JB_name>%s</JB_name><JB_owner>a</JB_owner>"
@@ -330,3 +334,15 @@ def test_counting_ranges_equals_expanding_them(ranges: list[tuple[int, int, int]
 )
 def test_a_range_is_counted_without_expanding(text: str, expected: int) -> None:
     assert count_tasks(text) == expected
+
+
+@pytest.mark.parametrize(("state", "counted"), [(b"hqw", False), (b"qw", True)])
+def test_of_others_jobs_nothing_is_kept_but_their_number(state: bytes, counted: bool) -> None:
+    """An array that waits is a row, whatever its tasks; single jobs are rows that leave nothing."""
+    for many in (1_000, 10_000):
+        row = ROW_OF % (state, b"")
+        array = parse(WRAP % (b"", ROW_OF % (state, b"<tasks>1-%d:1</tasks>" % many)), ())
+        single = parse(WRAP % (b"", row * many), ())
+
+        assert (array.jobs, single.jobs) == ({}, {})
+        assert array.pending == single.pending == (many if counted else 0)
