@@ -109,7 +109,7 @@ def test_a_compressed_file_that_is_damaged_is_one_line(
     [
         (None, (), StateError, "No such file or directory"),
         (b"", (), ParseError, "no task can be read"),
-        (b"nonsense\n", (), ParseError, "no task can be read"),
+        (b"#\nnonsense\n", (), ParseError, "no task can be read, line 2 has no known form"),
         (SWF.read_bytes(), ("--to", "2020-01-01"), ParseError, "in the time of --from and --to"),
         (
             SWF.read_bytes().replace(b"  8 ", b" 80 "),

@@ -32,8 +32,9 @@ def read(path: str) -> Workload:
     except (EOFError, zlib.error, lzma.LZMAError) as error:
         raise ParseError(f"{path}: {error}") from error
     if not found.tasks:
+        where = f", line {found.bad_lines[0]} has no known form" if found.bad_lines else ""
         raise ParseError(
-            f"{path}: no task can be read: lines are to be of accounting(5), of"
+            f"{path}: no task can be read{where}; expected lines of accounting(5), of"
             " accounting.jsonl, or of the Standard Workload Format"
         )
     return found
