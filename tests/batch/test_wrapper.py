@@ -327,7 +327,42 @@ def test_a_host_without_room_for_the_job_says_so_by_a_signal(site: Site) -> None
 
 def test_a_script_that_can_not_be_written_is_not_run(site: Site) -> None:
     """On a full TMPDIR an empty script would end with exit status 0."""
-    assert site.run("prlimit", "--fsize=0", "/bin/sh", script=b"exit 3\n") == 200
+    assert site.run("prlimit", "--fsize=0", "/bin/sh", script=b"exit 3\n") == -58
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+@pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
+@pytest.mark.parametrize(
+    ("work", "ended", "told"),
+    [(b"kill -9 $$", -9, ("signal", "", "9")), (b"exit 137", 137, ("exit", "137", ""))],
+    ids=["killed", "high"],
+)
+def test_a_job_that_fills_its_folder_ends_as_ever(
+    site: Site, shell: str, work: bytes, ended: int, told: tuple[str, str, str]
+) -> None:
+    """Its shell says there what killed it, and its times are noted there."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", site.tmpdir], check=True)
+    try:
+        fill = b"cat /dev/zero 2>/dev/null >$TMPDIR/filler\n"
+        found = site.run(shell, script=fill + work + b"\n")
+    finally:
+        subprocess.run(["umount", "--lazy", site.tmpdir], check=True)
+
+    end = site.told()
+    assert (found, (end.outcome, end.exit_status, end.signal)) == (ended, told)
+    assert end.user_s
+    assert end.system_s
+
+
+def test_a_reason_that_the_spool_does_not_take_is_told_by_a_signal(site: Site) -> None:
+    site.spool.rmdir()
+    site.spool.touch()
+
+    ended = site.run(script=b"echo ran\n", stdout="/no/such/out")
+
+    told = why_unstarted(JobEnd(signal=-ended, host="n1"))
+    assert told == (Cause.JOB, "can not append to standard output on n1")
 
 
 @pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
