@@ -1,8 +1,9 @@
 """Kill a program wherever it writes or runs a client; look whether the next run leads to the end.
 
-usage: python -m tests.injection.drive SCENARIO [EACH]
-EACH is 1 for every kill, 3 for each third. Prints a line for each wrong end, and how many kills
-there were; exit status 1 for a wrong end.
+usage: python -m tests.injection.drive SCENARIO [EACH [full]]
+EACH is 1 for every kill, 3 for each third. With `full` each call that writes finds a full disk in
+the place of a kill. Prints a line for each wrong end, and how many kills there were; exit status 1
+for a wrong end.
 """
 
 import os
@@ -10,6 +11,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -30,12 +32,13 @@ from gridbridge.state import published, spool
 from gridbridge.state.database import Database
 from gridbridge.state.database.transfers import Transfers
 from tests.injection import killing, sandbox
+from tests.injection.killing import ANSWER
 from tests.injection.sandbox import NAME
 
-ANSWER = "/opt/answer"
 STATE = f"sqlite:///{HOME}/state.db"
 VERDICT = Message(transfer=NAME, remote_id="40", outcome=Outcome.EXIT, exit_status="7")
 LIMIT_S = 10.0
+FULL = "full"
 SLEEPING: list[int] = []  # the FIFOs of starters that sleep, open
 
 
@@ -64,8 +67,9 @@ def _be_the_owner(*arguments: str) -> None:
     os.environ.clear()
     os.environ.update(sandbox.environment())
     sys.argv = ["program", *arguments]
-    log = os.open(f"{sandbox.TASK}/.gridbridge/log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(log, 2)
+    with suppress(OSError):  # on a full disk, as the program itself
+        log = os.open(f"{sandbox.TASK}/.gridbridge/log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(log, 2)
 
 
 def shell() -> str:
@@ -348,7 +352,7 @@ SCENARIOS = {
 }
 
 
-def main(name: str, each: int = 1) -> int:
+def main(name: str, each: int = 1, how: str = "") -> int:
     """Do every kill of a scenario, or each such one."""
     sandbox.mount()
     as_user.SUDO = ("/opt/sudo", "-n", AS_USER)
@@ -360,10 +364,13 @@ def main(name: str, each: int = 1) -> int:
     prepare = scenario.prepare if scenario.prepare is not step else lambda: killing.run(step)
     # A step that comes while the client of the one before still works is the lab's to test.
     moments = (killing.BEGINS, killing.ENDS) if "poller" in name else (killing.ENDS,)
-    for where in chain(
+    struck = chain(
         killing.kills(prepare, scenario.act, each, scenario.since),
         () if scenario.since else killing.client_kills(prepare, scenario.act, each, moments),
-    ):
+    )
+    if how == FULL:
+        struck = chain(killing.full_disks(prepare, scenario.act, each))
+    for where in struck:
         kills += 1
         for line in scenario.look():
             wrong += 1
@@ -373,4 +380,4 @@ def main(name: str, each: int = 1) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], *map(int, sys.argv[2:])))
+    sys.exit(main(sys.argv[1], *map(int, sys.argv[2:3]), *sys.argv[3:]))

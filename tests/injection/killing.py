@@ -19,7 +19,9 @@ CALLS = (
     "write,pwrite64,writev,rename,renameat,renameat2,openat,unlink,unlinkat,mkdir,rmdir,mknodat,"
     "mknod,fsync,fdatasync,ftruncate,truncate,chmod,fchmod,fchmodat,link,symlink,kill"
 )
+NEED_ROOM = ("write", "pwrite64", "writev", "rename", "openat", "mkdir", "mknodat", "symlink")
 LOG = "/opt/strace.log"
+ANSWER = "/opt/answer"  # where a step's answer goes
 VICTIM = sandbox.CELLS / "victim"  # for fake_cell: whom the how-manieth client kills, and when
 COUNT = sandbox.CELLS / "count"  # a line a client
 BEGINS, ENDS = "begins", "ends"
@@ -66,8 +68,8 @@ def _is_writing(line: str) -> bool:
 
 
 def _is_said(line: str) -> bool:
-    """Return whether a call only writes to the log, which any thread may and nothing reads."""
-    return re.search(r"write\(2, ", line) is not None
+    """Return whether a call only writes to the log, or is the drive's own."""
+    return re.search(rf'write\(2, |"{ANSWER}"', line) is not None
 
 
 def kills(prepare: Act, act: Act, each: int, since: str = "") -> Iterator[str]:
@@ -85,6 +87,20 @@ def kills(prepare: Act, act: Act, each: int, since: str = "") -> Iterator[str]:
         prepare()
         status = _traced(act, f"inject={name}:signal=SIGKILL:when={number}")
         yield f"{name} {number} (ended {status})"
+
+
+def full_disks(prepare: Act, act: Act, each: int) -> Iterator[str]:
+    """Begin anew and let each writing call find a full disk, once; yield where, after each."""
+    sandbox.reset()
+    prepare()
+    found = calls(act)
+    for name, number in found[::each]:
+        if name not in NEED_ROOM:
+            continue
+        sandbox.reset()
+        prepare()
+        status = _traced(act, f"inject={name}:error=ENOSPC:when={number}")
+        yield f"{name} {number} without room (ended {status})"
 
 
 def client_kills(prepare: Act, act: Act, each: int, moments: tuple[str, ...]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.injection import campaigns
-from tests.injection.drive import SCENARIOS
+from tests.injection.drive import FULL, SCENARIOS
 
 pytestmark = [
     pytest.mark.root,
@@ -24,7 +24,19 @@ pytestmark = [
 
 LARGE = {name: 25 for name in SCENARIOS if name.startswith("poller-")} | {"state": 15}
 SMALL = [name for name in SCENARIOS if name not in LARGE]  # the others have hundreds of kills
+FEW = ("submit", "finish", "suspend", "terminate")  # of each kind of hot program
 WHOLE = (pytest.mark.long, pytest.mark.timeout(2700))
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [name if name in FEW else pytest.param(name, marks=pytest.mark.long) for name in SMALL],
+)
+def test_the_run_after_a_full_disk_leads_to_the_right_end(scenario: str) -> None:
+    """Each call of a hot program that needs room finds none, once: no step, note or end is lost."""
+    done = drive("drive", scenario, 1, FULL)
+
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -51,10 +63,10 @@ def test_each_task_of_a_campaign_is_run_once_whatever_is_killed(scenario: str) -
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def drive(module: str, scenario: str, each: int) -> subprocess.CompletedProcess[str]:
+def drive(module: str, scenario: str, each: int, *how: str) -> subprocess.CompletedProcess[str]:
     """Run a scenario, which makes mounts of its own."""
     return subprocess.run(
-        [sys.executable, "-m", f"tests.injection.{module}", scenario, str(each)],
+        [sys.executable, "-m", f"tests.injection.{module}", scenario, str(each), *how],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
