@@ -1,0 +1,79 @@
+"""What decides by growth grows no faster than what it looks at: calls are counted, no time.
+
+The figures of docs/figures.md need whole sizes and an idle machine; a count is the same on each.
+"""
+
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from bench import elastic, qstat_parse, rebalance
+from gridbridge.batch.gridengine.parse import parse_status
+from gridbridge.model.elastic.sections import Balance, Demand, Pool
+from gridbridge.services.elastic import deciding, looking
+
+MOST_GROWTH = 12.0  # for ten times as much: n log n is allowed
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def calls(act: Callable[[], object]) -> int:
+    """Return how many functions were called, of Python and of C."""
+    calls = count()
+
+    def note(_: FrameType, event: str, __: object) -> None:
+        if event in ("call", "c_call"):
+            next(calls)
+
+    sys.setprofile(note)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return next(calls)
+
+
+def growth(act: Callable[[int], Callable[[], object]], few: int) -> float:
+    """Return how many times as many calls ten times as much takes; making it does not count."""
+    act(few)()  # caches of the process are filled
+    return calls(act(10 * few)) / calls(act(few))
+
+
+def test_an_answer_of_qstat_is_read_once() -> None:
+    def parsed(jobs: int) -> Callable[[], object]:
+        document = qstat_parse.make_document(jobs)
+        return lambda: parse_status(document, cluster="beta", taken_at=NOON)
+
+    assert growth(parsed, 300) <= MOST_GROWTH
+
+
+def test_a_plan_of_the_balancer_looks_at_each_job_and_host_a_few_times(tmp_path: Path) -> None:
+    """Ten times the jobs and the hosts at once: no host is tried for each job."""
+
+    def planned(size: int) -> Callable[[], object]:
+        folder = tmp_path / str(size)
+        folder.mkdir(exist_ok=True)
+        (folder / "qstat.xml").write_bytes(elastic.make_qstat(size * 10, size))
+        (folder / "qhost.xml").write_bytes(elastic.make_qhost(size))
+        (folder / "qconf.json").write_text(elastic.json.dumps(elastic.LAYOUT))
+        (folder / "state.json").write_text(elastic.json.dumps({"now": elastic.NOW.isoformat()}))
+        pools = {"small": Pool(slots=4, price=1, limit=5000)}
+        rules = Balance(max_nodes=100_000)
+        return lambda: deciding.planned(looking.look_at(str(folder)), rules, Demand(), pools)
+
+    assert growth(planned, 40) <= MOST_GROWTH
+
+
+@pytest.mark.parametrize("what", [*rebalance.PLANS])
+def test_a_plan_of_rebalancing_looks_at_each_task_a_few_times(what: str) -> None:
+    act, form = rebalance.PLANS[what]
+
+    def planned(tasks: int) -> Callable[[], object]:
+        snapshot = form(rebalance.made(tasks))
+        return lambda: act(snapshot)
+
+    assert growth(planned, 10_000) <= MOST_GROWTH
