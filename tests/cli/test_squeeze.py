@@ -86,8 +86,6 @@ def test_commands_are_written_as_a_script(model: Path, tmp_path: Path) -> None:
         (3, "one|much|0|1|1|1|4|M|uuid", "the node's memory is 'much'; right is a number"),
         (3, "one|1|0|1.5|1|1|4|M|uuid", "its free memory is '1.5'; right is a whole number"),
         (3, "one|1|0|1|1|1|4|M|other", "there is no group 'other'; right is one that is told"),
-        (3, "one|1|0|1|1|1|4|X|uuid", "the node's role is 'X'; right is Y (offline), N or M"),
-        (4, MODEL.split("\n")[2], "node 'one.example' comes twice; right is a name for each"),
         (7, "vm|1|1|1|running|Y|nine||ext|", "there is no node 'nine'; right is one that is told"),
         (7, "vm|1|1|1|asleep|Y|two.example||ext|", "its status is 'asleep'; right is one of run"),
         (7, "vm|1|1|1|running|Y|two.example||tape|", "the disk template is 'tape'; right is one"),
@@ -173,3 +171,38 @@ def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert isinstance(done.exception, ParseError)
     assert str(done.exception) == "/dev/zero: more than 1 MiB; no cluster is so large"
+
+
+DOUBLE = """default|uuid|preferred|
+
+one|9000|0|8872|3102|1052|16|M|uuid|1
+two|9000|0|8872|3102|1052|16|{role}|uuid|1
+
+vm|128|1024|1|running|Y|one|two|drbd||1
+vm|128|1024|1|running|Y|two|one|drbd||1
+
+
+"""
+
+
+@pytest.mark.parametrize("role", ["N", "X", ""])
+def test_names_that_come_twice_and_unknown_roles_are_taken_as_hsqueeze_takes_them(
+    tmp_path: Path, role: str
+) -> None:
+    """Instances of one name are two, and a node of another role is an ordinary one."""
+    (tmp_path / "model").write_text(DOUBLE.format(role=role))
+    done = CliRunner().invoke(gridbridge, ["squeeze", "--model", str(tmp_path / "model")])
+
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "'No action'\n", "")
+
+
+def test_inconsistent_data_is_told_as_hsqueeze_tells_it(tmp_path: Path) -> None:
+    text = DOUBLE.format(role="N").replace("one|9000|0|8872|3102", "one|9000|0|8000|9999")
+    (tmp_path / "model").write_text(text)
+    done = CliRunner().invoke(gridbridge, ["squeeze", "--model", str(tmp_path / "model")])
+
+    assert done.exit_code == 0
+    assert done.stderr.splitlines() == [
+        "Warning: cluster has inconsistent data:",
+        "  - node one is missing 872 MB ram and 6 GB disk",
+    ]

@@ -152,6 +152,10 @@ def _answer(told: "service.ToldModel", answering: Answering, *, is_json: bool) -
     """Tell what is decided about a model, in hsqueeze's order, and save it."""
     if answering.prefix:
         _save(told.original, f"{answering.prefix}.original")
+    if told.warnings:
+        output.complain("Warning: cluster has inconsistent data:")
+        for one in told.warnings:
+            output.complain(f"  - {one}")
     if is_json:
         _tell_model_as_json(told)
     else:

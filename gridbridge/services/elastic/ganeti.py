@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from gridbridge.decisions.elastic.ganeti.deciding import squeeze
+from gridbridge.decisions.elastic.ganeti.found import inconsistencies
 from gridbridge.decisions.elastic.ganeti.jobs import commands
 from gridbridge.errors import OutputError
 from gridbridge.model.elastic.ganeti import Squeezed, Way
@@ -38,6 +39,7 @@ class ToldModel:
     script: str  # of Ganeti's commands
     original: str  # the file as it is written before and afterwards
     squeezed: str
+    warnings: tuple[str, ...] = ()
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -58,6 +60,7 @@ def squeeze_model(path: str, minimal: float, target: float) -> ToldModel:
         script=commands(done, cluster),
         original=ganeti_text.written(cluster),
         squeezed=ganeti_text.written(done.after),
+        warnings=inconsistencies(cluster),
     )
 
 

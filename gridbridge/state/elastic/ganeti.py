@@ -5,7 +5,7 @@ section is an empty line too. Fields that older versions did not write may be mi
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
@@ -103,13 +103,12 @@ def parse(text: str, path: str) -> Cluster:
     """Read the text of a file."""
     sections = _sections(text, path)
     groups = [_group(row) for row in _rows(sections["groups"], path, 4, ("",))]
-    at_uuid = _places("group", sections["groups"], path, [one.uuid for one in groups])
+    at_uuid = _places(one.uuid for one in groups)
     rows = _rows(sections["nodes"], path, 9, NODE_LATER)
     nodes = tuple(_node(row, at_uuid) for row in rows)
-    at_node = _places("node", sections["nodes"], path, [one.name for one in nodes])
+    at_node = _places(one.name for one in nodes)
     rows = _rows(sections["instances"], path, 10, INSTANCE_LATER)
     instances = tuple(_instance(row, at_node) for row in rows)
-    _places("instance", sections["instances"], path, [one.name for one in instances])
     policy = DEFAULT_POLICY
     at_name = {one.name: at for at, one in enumerate(groups)}
     for row in _rows(sections["policies"], path, 6, ()):
@@ -157,16 +156,9 @@ def _rows(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[R
     return rows
 
 
-def _places(kind: str, lines: Lines, path: str, names: list[str]) -> Mapping[str, int]:
-    """Return the place of each name; a name that comes twice is an error."""
-    places: dict[str, int] = {}
-    for (number, _), name in zip(lines, names, strict=True):
-        if name in places:
-            raise ParseError(
-                f"{path}:{number}: {kind} {name!r} comes twice; right is a name for each"
-            )
-        places[name] = len(places)
-    return places
+def _places(names: Iterable[str]) -> Mapping[str, int]:
+    """Return the place of each name; of one that comes twice the last, as hsqueeze has it."""
+    return {name: at for at, name in enumerate(names)}
 
 
 def _listed(text: str, separator: str = ",") -> tuple[str, ...]:
@@ -199,9 +191,7 @@ def _node(row: Row, groups: Mapping[str, int]) -> Node:
 
 
 def _told_node(row: Row, name: str, group: int) -> Node:
-    role = row.fields[7]
-    if role not in ("Y", "N", "M"):
-        raise row.wrong(f"the node's role is {role!r}", "Y (offline), N or M (master)")
+    role = row.fields[7]  # any other word is as N
     return Node(
         name=name,
         mem=row.number(1, "the node's memory"),

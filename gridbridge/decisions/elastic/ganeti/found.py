@@ -16,11 +16,37 @@ MIGRATION, ALLOWED = "htools:migration:", "htools:allowmigration:"
 LOCATION, DESIRED = "htools:nlocation:", "htools:desiredlocation:"
 
 
-def hardware_of(cluster: Cluster) -> tuple[Hardware, ...]:
-    """Return what never changes of all nodes; memory is the less of what is told and reckoned."""
+MISSING_MB, MISSING_DISK_MB = 512, 1024  # of a node, that are told: Ganeti's checkData
+MB_OF_GB = 1024
+
+
+def inconsistencies(cluster: Cluster) -> tuple[str, ...]:
+    """Say of which nodes much memory or disk is neither free nor an instance's, the last first."""
+    taken, stored = _taken(cluster), [0] * len(cluster.nodes)
+    for one in cluster.instances:
+        for place in (one.primary, one.secondary):
+            stored[place] += one.disk if place != NO_NODE else 0
+    found = list[str]()
+    for node, used_mem, used_disk in zip(cluster.nodes, taken, stored, strict=True):
+        mem = int(node.mem) - node.own_mem - used_mem - node.free_mem
+        disk = int(node.disk) - node.free_disk - used_disk
+        if mem > MISSING_MB or disk > MISSING_DISK_MB:
+            lack = f"{mem} MB ram and {disk // MB_OF_GB} GB disk"
+            found.append(f"node {node.name} is missing {lack}")
+    return tuple(reversed(found))
+
+
+def _taken(cluster: Cluster) -> list[int]:
+    """Return the memory of each node's own instances."""
     taken = [0] * len(cluster.nodes)
     for one in cluster.instances:
         taken[one.primary] += one.mem if one.status.takes_memory else 0
+    return taken
+
+
+def hardware_of(cluster: Cluster) -> tuple[Hardware, ...]:
+    """Return what never changes of all nodes; memory is the less of what is told and reckoned."""
+    taken = _taken(cluster)
     return tuple(
         _hardware(cluster, node, used_mem)
         for node, used_mem in zip(cluster.nodes, taken, strict=True)
