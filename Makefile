@@ -25,7 +25,7 @@ define reported # run a target, and tell where its minutes went
 	$(BIN)/python -m tests.minutes --budget $(2) && exit $$status
 endef
 
-.PHONY: check static units docs test test-stages test-embedded test-as-root test-apart labs test-long test-long-stages test-long-as-root test-lab demo lab bench clean format
+.PHONY: check static units units-elsewhere docs test test-stages test-embedded test-as-root test-apart labs test-long test-long-stages test-long-as-root test-lab demo lab bench clean format
 .DELETE_ON_ERROR:
 
 $(VENV)/ready: setup.cfg
@@ -44,8 +44,12 @@ static: $(VENV)/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+UNITS = -n auto -m 'not killing and not apart and not lab and not lab_lifecycle and not root and not long'
 units: $(VENV)/ready
-	$(call stage,check) -n auto -m 'not killing and not apart and not lab and not lab_lifecycle and not root and not long'
+	$(call stage,check) $(UNITS)
+
+units-elsewhere: $(VENV)/ready # as on a machine with other accounts, locale, umask, time zone, hostname and folder
+	tools/elsewhere $(BIN)/python -m pytest -q --junitxml=$(JUNIT)/check.xml $(UNITS)
 
 lab: $(VENV)/ready ## the lab, with gridbridge installed, set up and running
 	lab/lab up
@@ -73,7 +77,7 @@ test-lab: $(VENV)/ready ## the lab's own tests
 
 test-stages: $(VENV)/ready
 	@if [ "$$(id -u)" -eq 0 ]; then $(MAKE) --no-print-directory test-as-root; else \
-	$(SIDE_BY_SIDE) static units docs && \
+	$(SIDE_BY_SIDE) static units-elsewhere docs && \
 	$(MAKE) --no-print-directory test-embedded && \
 	echo "left out, for they need root: the tests marked root, lab and lab_lifecycle"; fi
 
@@ -82,7 +86,7 @@ test-embedded:
 
 test-as-root: # what mostly waits, and the labs, are made beside the units
 	$(call stage,smoke) -m 'lab_lifecycle and smoke' tests/lab/gridlab
-	@$(SIDE_BY_SIDE) test-apart units static docs labs
+	@$(SIDE_BY_SIDE) test-apart units-elsewhere static docs labs
 	$(call stage,lab) -m 'lab and not long' $(IN_LABS) $(OF_LABS)
 
 test-apart: # these, on embedded clusters, mostly wait

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import time
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,7 +14,7 @@ from tests import made, order
 from tests.apart import apart as apart
 from tests.minutes import JUNIT
 
-os.umask(0o022)  # a gridbridge.toml that a group may write is not obeyed
+os.umask(os.umask(0o077) | 0o022)  # a gridbridge.toml that a group may write is not obeyed
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell put us behind
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # A run says what the last one said: it takes up no example of an earlier one.
@@ -31,6 +33,16 @@ def quick_files(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     if "tests/state/" not in request.node.nodeid:
         monkeypatch.setattr(file, "_migrate", made.migrate)
         monkeypatch.setattr(file, "_set_up", made.set_up)
+
+
+@pytest.fixture
+def utc() -> Iterator[None]:
+    """Show times as they are in UTC, wherever this machine is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in a hook of that name

@@ -12,6 +12,7 @@ from gridbridge.model import lines
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.shown import ShownDrain
 from gridbridge.shell import files, trust
+from gridbridge.state import publishing
 
 DRAINED = "drained"
 KEYS = ("by", "at", "reason")
@@ -20,10 +21,7 @@ MAX_BYTES = 4096
 
 def make_folder(folder: str = PUBLISHED) -> None:
     """Make the place of the drains; it is the service account's."""
-    try:
-        os.makedirs(f"{folder}/{DRAINED}", mode=0o755, exist_ok=True)
-    except OSError as error:
-        raise StateError(f"{folder}/{DRAINED}: {error.strerror}") from error
+    publishing.make_folder(f"{folder}/{DRAINED}")
 
 
 def put(cluster: str, drain: ShownDrain, folder: str = PUBLISHED) -> None:

@@ -15,7 +15,7 @@ def put(path: str, data: bytes, mode: int = 0o755) -> None:
     try:
         files.replace(path, data, durable=False)
     except StateError:
-        _make_folder(os.path.dirname(path), mode)
+        make_folder(os.path.dirname(path), mode)
         files.replace(path, data, durable=False)
 
 
@@ -31,8 +31,15 @@ def sweep(folder: str, before: datetime, most: int) -> None:
                 os.unlink(f"{folder}/{name}")
 
 
-def _make_folder(path: str, mode: int) -> None:
+def make_folder(path: str, mode: int = 0o755) -> None:
+    """Make a folder with this mode, and those above it for everybody, whatever our umask is."""
+    above = os.path.dirname(path)
+    if above and not os.path.isdir(above):
+        make_folder(above)
     try:
-        os.makedirs(path, mode=mode, exist_ok=True)
+        os.mkdir(path)
+        os.chmod(path, mode)
+    except FileExistsError:
+        return
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error

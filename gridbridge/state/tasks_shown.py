@@ -16,6 +16,7 @@ from gridbridge.model.campaigns.copies import ShownCopy
 from gridbridge.model.campaigns.task import Ended, MadeWay, Moved, ShownTask
 from gridbridge.model.places import PUBLISHED
 from gridbridge.shell import files
+from gridbridge.state import publishing
 
 A_FILE = 1000  # tasks
 MAX_BYTES = 64 << 20  # a task that makes way a thousand times has as many words
@@ -65,7 +66,7 @@ def ends(campaign: int, folder: str = PUBLISHED) -> tuple[Ended, ...]:
 
 def touch(campaigns: Iterable[int], folder: str = PUBLISHED) -> None:
     """Note the campaigns whose tasks are about to change."""
-    _make(f"{folder}/campaigns")
+    publishing.make_folder(f"{folder}/campaigns")
     text = "".join(f"{number}\n" for number in sorted(campaigns))
     files.replace(f"{folder}/{TOUCHING}", text.encode(), durable=False)
 
@@ -104,20 +105,8 @@ def _place(campaign: int, folder: str) -> str:
 
 def _made(campaign: int, folder: str) -> str:
     place = _place(campaign, folder)
-    _make(f"{folder}/campaigns")
-    _make(place)
+    publishing.make_folder(place)
     return place
-
-
-def _make(place: str) -> None:
-    """Make a folder that everybody may look into, whatever our umask is."""
-    try:
-        os.mkdir(place)
-    except FileExistsError:
-        return
-    except OSError as error:
-        raise StateError(f"{place}: {error.strerror}") from error
-    os.chmod(place, 0o755)  # noqa: S103 - people's commands read it
 
 
 def _line(task: ShownTask) -> str:

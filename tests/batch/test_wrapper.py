@@ -197,7 +197,7 @@ gb_stdout=/dev/null gb_stderr=/dev/null gb_stdin=/dev/null
 chmod() {{ :; }}
 gb_write_script() {{ :; }}
 gb_job() ( exit "$STATUS" )
-. {BODY}
+. "{BODY}"
 """
 
 

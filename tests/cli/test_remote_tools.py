@@ -1,7 +1,6 @@
 """The remote tools as people see them: tables, JSON, one clear line for what is wrong."""
 
 import json
-import time
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +18,8 @@ from gridbridge.cli.qstat_remote import qstat_remote
 from gridbridge.model.accounting import RemoteRecord, Source
 from gridbridge.services.tools.qacct_remote import Account
 from tests.shown import NOW, ago, cluster, history, load, publish, shown, transfer
+
+pytestmark = pytest.mark.usefixtures("utc")
 
 CONFIG = """[site]
 cluster = "alpha"
@@ -49,12 +50,6 @@ WAITING = transfer(
     remote_host="",
     since=ago(90000),
 )
-
-
-@pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """status and why as people and programs see them: golden text, JSON shapes, exit statuses."""
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -14,15 +13,11 @@ from gridbridge.cli.options import clock
 from gridbridge.services.tools import reports
 from tests.shown import NOW, ago, cluster, history, load, publish, queue, shown, transfer
 
+pytestmark = pytest.mark.usefixtures("utc")
+
 WAITING = transfer(
     transfer="gb.alpha.13.2.1", remote_id=35, remote_state="qw", remote_host="", since=ago(90000)
 )
-
-
-@pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
 
 
 def run(*words: str) -> Result:

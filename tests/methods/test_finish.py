@@ -20,7 +20,7 @@ def end(folder: Path, verdict: Message, note: str = "") -> int:
     if note:
         (folder / note).touch()
     names = f"private={folder} fifo={folder}/wake/x verdict={folder}/{NAME} wanted="
-    argv = ("/bin/sh", "-c", f"{names}; . {FINISH}; exit {LEFT_TO_PYTHON}")
+    argv = ("/bin/sh", "-c", f"{names}; . '{FINISH}'; exit {LEFT_TO_PYTHON}")
     return subprocess.run(argv, check=False).returncode
 
 
@@ -69,6 +69,6 @@ def test_a_spool_that_takes_nothing_leaves_the_end_to_python(tmp_path: Path) -> 
     verdict = Message(outcome="exit", exit_status="0", at="1")
     (tmp_path / NAME).write_bytes(encode(verdict))
     names = f"private={tmp_path} fifo={tmp_path}/none/wake/x verdict={tmp_path}/{NAME} wanted="
-    argv = ("/bin/sh", "-c", f"{names}; . {FINISH}; exit {LEFT_TO_PYTHON}")
+    argv = ("/bin/sh", "-c", f"{names}; . '{FINISH}'; exit {LEFT_TO_PYTHON}")
 
     assert subprocess.run(argv, check=False, capture_output=True).returncode == LEFT_TO_PYTHON

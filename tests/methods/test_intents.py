@@ -96,7 +96,7 @@ def a_method(place: Place, desired: str, before: str = ":") -> subprocess.Popen[
     ask = (
         "import os, sys; from gridbridge.methods.task import Task; Task(dict(os.environ)).ask({!r})"
     )
-    script = f'{before}; {sys.executable} -c "$0" || exit 1; exit 0'
+    script = f'{before}; "{sys.executable}" -c "$0" || exit 1; exit 0'
     return subprocess.Popen(
         ["sh", "-c", script, ask.format(desired)], env=task.env, stdin=subprocess.PIPE
     )

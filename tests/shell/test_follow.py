@@ -200,7 +200,8 @@ def _rights(folder: Path) -> Iterator[None]:
     if os.geteuid():
         yield
         return
-    os.chown(folder, NOBODY, NOBODY)
+    for place in (folder, *folder.iterdir()):
+        os.chown(place, NOBODY, NOBODY)
     os.seteuid(NOBODY)
     try:
         yield

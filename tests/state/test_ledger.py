@@ -226,7 +226,8 @@ def test_it_knows_of_which_array_an_answer_may_have_been_lost(folder: str) -> No
 
 def test_a_folder_that_others_can_open_is_refused(folder: str) -> None:
     """It would not be root's alone."""
-    Path(folder).mkdir(mode=0o755)
+    Path(folder).mkdir()
+    Path(folder).chmod(0o755)
 
     with pytest.raises(LedgerLost, match="not a folder of ours alone"):
         brought(folder)

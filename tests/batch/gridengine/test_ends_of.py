@@ -15,7 +15,7 @@ from gridbridge.model.route import Cell
 from tests.batch.gridengine.test_accounting import OURS, task
 
 NOW = datetime.now(UTC)
-NOTED = "#!/bin/sh\necho $* >>{calls}\ncat {answer}\n"
+NOTED = "#!/bin/sh\necho $* >>'{calls}'\ncat '{answer}'\n"
 BLOCKS = Path(__file__).parents[2] / "golden/gridengine-8.1.9/qacct-array.txt"
 
 

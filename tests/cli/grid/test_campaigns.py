@@ -27,6 +27,8 @@ from gridbridge.services.tools import campaigns
 from gridbridge.services.tools.submission import sources
 from gridbridge.state import campaigns_shown
 
+pytestmark = pytest.mark.usefixtures("utc")
+
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
@@ -59,9 +61,7 @@ def _published(tmp_path: Path) -> str:
 
 def stat(published: str, *options: str) -> Result:
     """Run gridstat over what is published, in UTC."""
-    return CliRunner(env={"TZ": "UTC"}).invoke(
-        gridstat, [*options, "--published", published], standalone_mode=False
-    )
+    return CliRunner().invoke(gridstat, [*options, "--published", published], standalone_mode=False)
 
 
 def test_gridstat_prints_the_lines_that_scripts_of_cigri_read(published: str) -> None:

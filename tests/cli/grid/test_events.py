@@ -29,6 +29,8 @@ from gridbridge.model.shown import ShownCluster, ShownDrain
 from gridbridge.services.tools import campaign_events, campaigns
 from gridbridge.state import campaign_files, campaigns_shown, drains, shown
 
+pytestmark = pytest.mark.usefixtures("utc")
+
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 FAILED = Event(
     number=3,
@@ -96,7 +98,7 @@ def _published(tmp_path: Path) -> str:
 
 def run(command: object, published: str, *options: str) -> Result:
     """Run a command over what is published, in UTC."""
-    return CliRunner(env={"TZ": "UTC"}).invoke(
+    return CliRunner().invoke(
         command,  # type: ignore[arg-type]
         [*options, "--published", published],
         standalone_mode=False,

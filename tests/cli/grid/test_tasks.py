@@ -26,6 +26,8 @@ from gridbridge.services.tools import campaign_outputs, campaign_tasks
 from gridbridge.services.tools.campaign_outputs import Place
 from gridbridge.state import campaign_files, campaigns_shown, tasks_shown
 
+pytestmark = pytest.mark.usefixtures("utc")
+
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = ShownCampaign(
     number=7,

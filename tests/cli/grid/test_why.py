@@ -21,6 +21,8 @@ from gridbridge.services.tools.campaign_why import ORDERS, SENTENCES
 from gridbridge.services.tools.home_jobs import HomeJob
 from gridbridge.state import campaigns_shown, tasks_shown
 
+pytestmark = pytest.mark.usefixtures("utc")
+
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = ShownCampaign(
     number=7,
@@ -51,7 +53,7 @@ WAITS = [
 def why(published: Path, *options: str) -> Result:
     """Ask why."""
     argv = ["why", *options, "--published", str(published)]
-    return CliRunner(env={"TZ": "UTC"}).invoke(gridbridge, argv, standalone_mode=False)
+    return CliRunner().invoke(gridbridge, argv, standalone_mode=False)
 
 
 @pytest.fixture(name="published")

@@ -1,5 +1,7 @@
 """What a starter says of its transfer, for the tests of the service."""
 
+import pwd
+
 from gridbridge.model.message import Kind, Message, Phase
 
 NAME = "gb.alpha.7.0.1"
@@ -13,3 +15,9 @@ RECORD = Message(
     remote_id="40",
     wake="f0",
 )
+
+
+def without_account(count: int) -> list[int]:
+    """Return uids that nobody on this machine has, so that an owner is called by the number."""
+    taken = {account.pw_uid for account in pwd.getpwall()}
+    return [uid for uid in range(1001, 60_000) if uid not in taken][:count]

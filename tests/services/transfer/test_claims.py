@@ -88,7 +88,8 @@ def opened() -> Iterator[list[int]]:
 def link(machine: Machine, tmp_path: Path) -> Iterator[Far]:
     """Have beta be reached by ssh; its home lets others pass."""
     folder = tmp_path / "far"
-    folder.mkdir(mode=0o755)
+    folder.mkdir()
+    folder.chmod(0o755)
     clusters = dict(machine.policy.clusters)
     clusters["beta"] = replace(clusters["beta"], ssh="far")
     machine.policy = replace(machine.policy, clusters=clusters)

@@ -30,9 +30,9 @@ from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 from gridbridge.state.database.transfers import Transfers
 from gridbridge.state.reading import SpooledMessage
-from tests.services.transfer.messages import NAME, RECORD
+from tests.services.transfer.messages import NAME, RECORD, without_account
 
-ALICE, BOB = 1001, 1002
+ALICE, BOB = without_account(2)
 LIMIT = 20
 
 

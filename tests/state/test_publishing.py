@@ -1,0 +1,20 @@
+"""What is published can be read by whom it is for, whoever started the service."""
+
+import os
+from pathlib import Path
+
+from gridbridge.state import drains, publishing
+
+
+def test_a_folder_has_its_mode_whatever_the_umask_is(tmp_path: Path) -> None:
+    """A service that an administrator starts has their umask; people read what it publishes."""
+    before = os.umask(0o077)
+    try:
+        publishing.put(str(tmp_path / "a/b/file"), b"", publishing.UNLISTED)
+        drains.make_folder(str(tmp_path / "c"))
+    finally:
+        os.umask(before)
+
+    modes = {name: oct((tmp_path / name).stat().st_mode & 0o777) for name in ("a", "a/b", "c")}
+    assert modes == {"a": "0o755", "a/b": "0o711", "c": "0o755"}
+    assert (tmp_path / "c/drained").stat().st_mode & 0o777 == 0o755
