@@ -61,7 +61,7 @@ def finish(place: Place) -> int:
     verdict = place.task().verdict(TRANSFER)
     private, spool = place.folder / "tmp/.gridbridge", place.folder / "spool"
     names = f"private={private} fifo={spool}/wake/x verdict={verdict} wanted="
-    argv = ("/bin/sh", "-c", f"{names}; . {METHODS}/finish; exit {LEFT_TO_PYTHON}")
+    argv = ("/bin/sh", "-c", f"{names}; . '{METHODS}/finish'; exit {LEFT_TO_PYTHON}")
     return subprocess.run(argv, check=False, capture_output=True).returncode
 
 

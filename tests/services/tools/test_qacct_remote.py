@@ -29,7 +29,7 @@ class Here:
         binaries.mkdir()
         qacct = binaries / "qacct"
         qacct.write_text(
-            f'#!/bin/sh\n[ "$2" = 2 ] && exec cat {GOLDEN}/qacct-ok.txt\n'
+            f'#!/bin/sh\n[ "$2" = 2 ] && exec cat "{GOLDEN}/qacct-ok.txt"\n'
             'echo "error: job id $2 not found" >&2\nexit 1\n'
         )
         qacct.chmod(0o755)
