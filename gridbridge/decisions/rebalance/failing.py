@@ -63,7 +63,7 @@ def leave(draft: Draft, host: Host) -> str:
     )
     words += [f"{lost} can't be saved"] if lost else []
     words += filter(None, [losses(board, host)])
-    words += [count(left, "is left", "are left")] if left > 0 else []
+    words += [f"{count(left, 'task stays', 'tasks stay')} there"] if left > 0 else []
     return f"{host.name} {_what(host, is_lost=is_lost, is_full=is_full)}: {'; '.join(words)}"
 
 

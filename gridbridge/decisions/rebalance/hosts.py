@@ -44,9 +44,17 @@ def even_host(board: Board, name: str) -> Advice:
         _pull_onto(draft, host)
         if draft.moves:
             return draft.advice(_sentence(draft, host, disk, "has room"))
+    is_light = board.is_disk_light(host)
     for job in _active(board):
         even_out(draft, host, job)
-    return draft.advice(_sentence(draft, host, disk, "is like the others by its disk"))
+    return draft.advice(_sentence(draft, host, disk, _by_disk(is_light=is_light)))
+
+
+def _by_disk(*, is_light: bool) -> str:
+    """Say what a host is by its disk where no copy comes or goes for that."""
+    if is_light:
+        return "is light by its disk, and no copy is to come"
+    return "is like the others by its disk"
 
 
 def even_out(draft: Draft, host: Host, job: Job) -> None:

@@ -335,7 +335,8 @@ def test_it_is_said_with_its_numbers() -> None:
     seen = cell((1,), (1,), (), ())
 
     assert sentence(rest(seen, plan(seen), RULES, Squeeze())) == (
-        "14 standard requests could start on 4 hosts (at least 1 for each; 2 when some rest):"
+        "14 standard requests could start on 4 hosts"
+        " (hosts are woken below 1 for each host, and rest above 2):"
         " n2, n3 can rest"
     )
 

@@ -87,7 +87,7 @@ def test_a_drained_host_gives_all_though_owners_want_them_to_stay() -> None:
     advice = plan_fail(seen, "a", RULES)
 
     assert 6 == len(advice.moves)
-    assert "2 are left" in advice.sentence
+    assert "2 tasks stay there" in advice.sentence
 
 
 def test_a_full_host_gives_two_at_once_until_it_is_not_full() -> None:
@@ -117,7 +117,7 @@ def test_that_no_other_host_takes_anything_is_told() -> None:
     found = plan_fail(snapshot(places, [TASK]), "a", RULES)
 
     assert [] == steps(found)
-    told = "a is drained: nothing is moved; no other host takes anything now; 1 is left"
+    told = "a is drained: nothing is moved; no other host takes anything now; 1 task stays there"
     assert told == found.sentence
 
 

@@ -172,6 +172,14 @@ def test_a_job_that_did_not_run_lately_is_left_alone() -> None:
     assert [] == steps(plan_host(snapshot(places, tasks({"a": 6}), [old]), "a", RULES))
 
 
+def test_a_light_host_is_told_as_light_though_no_copy_is_to_come() -> None:
+    light = plan_host(snapshot(LIGHT, []), "low", RULES).sentence
+    mid = plan_host(snapshot(HEAVY, []), "mid", RULES).sentence
+
+    assert light.startswith("low is light by its disk, and no copy is to come (10% of its disk")
+    assert mid.startswith("mid is like the others by its disk")
+
+
 def test_a_quiet_host_gets_one_more_and_a_busy_one_gives_one() -> None:
     places = [host("a", active=0.1), host("b", active=0.9), host("c")]
     seen = snapshot(places, tasks({"a": 1, "b": 2, "c": 2}))

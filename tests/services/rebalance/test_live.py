@@ -434,7 +434,7 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
         silent = "its cluster is silent: it may start there yet, and would run twice"
         assert (planned.advice.moves, why) == ((), {silent} if told else set())
         assert len(planned.advice.rejected) == (TASKS if told else 0)
-        assert ("beta is lost: nothing is moved; no disk is known; 6 are left"
+        assert ("beta is lost: nothing is moved; no disk is known; 6 tasks stay there"
                 in planned.advice.sentence) is told  # fmt: skip
     assert site.marked() == []
 

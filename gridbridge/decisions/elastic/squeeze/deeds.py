@@ -36,7 +36,7 @@ def sentence(found: Rest) -> str:
     """Say it with the numbers that led to it."""
     room = (
         f"{count(found.reserve, 'standard request')} could start on {count(found.working, 'host')}"
-        f" (at least {found.least:g} for each; {found.target:g} when some rest)"
+        f" (hosts are woken below {found.least:g} for each host, and rest above {found.target:g})"
     )
     asleep = "no host is on standby"
     if found.untagged:
