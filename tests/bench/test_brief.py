@@ -10,7 +10,7 @@ import pytest
 from bench import brief
 from bench.rows import Row
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SIZES = """
 from bench import campaign, cycle, harvest, injection, join, kept_tasks, ledger, locks, questions
 from bench import reading, rebalance, replicas, rows, sending, simulation, ssh, staging, transfer
