@@ -19,7 +19,7 @@ from gridbridge.decisions.rebalance.refusing import (
     waiting_reason,
 )
 from gridbridge.decisions.rebalance.spreading import Spread
-from gridbridge.model.rebalance.moves import Advice, MoveKind
+from gridbridge.model.rebalance.moves import Advice
 from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import Host, HostState, Job, Snapshot, Task
 
@@ -36,7 +36,7 @@ def even_host(board: Board, name: str) -> Advice:
     if why := _why_none(host):
         return draft.advice(f"{name} {why}: nothing is moved")
     disk = board.disk(host)
-    _remove_orphans(draft, host)
+    _leave_unlisted(draft, host)
     if _is_heavy(board, host):
         _push_off(draft, host)
         return draft.advice(_sentence(draft, host, disk, "is full of copies"))
@@ -100,15 +100,11 @@ def _is_heavy(board: Board, host: Host) -> bool:
     return board.is_disk_heavy(host) or board.free(host) < board.rules.min_free_bytes
 
 
-def _remove_orphans(draft: Draft, host: Host) -> None:
-    """Have copies removed whose job does not exist any more, but not what something is done to."""
+def _leave_unlisted(draft: Draft, host: Host) -> None:
+    """Leave copies whose job is not listed, and say so: by the document they are ineligible."""
     for task in draft.board.at(host.name):
-        if task.job in draft.board.jobs or draft.is_over:
-            continue
-        if why := waiting_reason(task):
-            draft.refuse(task, "", why)
-        else:
-            draft.add(MoveKind.DELETE, task, host.name)
+        if task.job not in draft.board.jobs:
+            draft.refuse(task, "", waiting_reason(task) or "its job is not listed")
 
 
 def _others(board: Board, host: Host) -> list[Host]:
