@@ -8,7 +8,7 @@ from gridbridge.config.sections import NO_SECTION, problems_of, structured, text
 from gridbridge.config.words import Table, Wrong, key_name, table_of
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
-from gridbridge.model.places import is_place
+from gridbridge.model.request import is_place
 from gridbridge.model.transfer import mapping
 from gridbridge.model.transfer.rules import KINDS, THERE, AnyRule, ResourceRule, Rules
 

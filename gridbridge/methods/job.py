@@ -8,8 +8,7 @@ from gridbridge.batch import home_id, submitter
 from gridbridge.batch.wrapper import Start, WrappedJob
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods.task import Task
-from gridbridge.model.places import is_place
-from gridbridge.model.request import JobSpec, Request
+from gridbridge.model.request import JobSpec, Request, is_place
 from gridbridge.model.route import Login, Route
 
 INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT of such jobs

@@ -1,7 +1,5 @@
 """Where gridbridge keeps things: fixed, so that no hot program has to read a configuration."""
 
-from gridbridge.model.request import long_name
-
 CONFIG = "/etc/gridbridge/gridbridge.toml"
 HOME = "/var/lib/gridbridge"  # the service account's; its owner is the service's uid
 IN_FORCE = f"{HOME}/gridbridge.toml"  # the file in force: the jobs that are away were sent by it
@@ -56,9 +54,7 @@ NOT_NOW = 75  # the same: nothing was submitted, and the same call may succeed l
 METHODS = "/opt/gridbridge/sge-methods"
 ORDERED = "/etc/gridbridge/seq_no.json"  # the numbers of queues before setup gave others
 FORMER = "/etc/gridbridge/former.json"  # what setup found before it changed shared settings
-AT_HOME = ("remote", "hostname", "qname")  # resources that name places of the local cluster
 BEST_EFFORT = "gb_besteffort"  # the resource of queues whose jobs make way for all others
-OURS = "gb_"  # what the load values that the sensor reports begin with
 # What root runs, and what it obeys.
 ROOTS = (
     METHODS,
@@ -71,8 +67,3 @@ SUDOERS = "/etc/sudoers.d/gridbridge"
 SET_UP = "gridbridge setup host --apply"
 BALANCE_SET_UP = "on the host of the qmaster gridbridge setup balance --apply makes it"
 ELSEWHERE = "run this on the transfer host, where the service is"  # to whoever is on another
-
-
-def is_place(resource: str) -> bool:
-    """Say whether a resource only names places at home: no other cluster is asked for it."""
-    return long_name(resource) in AT_HOME or resource.startswith(OURS)

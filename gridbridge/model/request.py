@@ -28,6 +28,9 @@ USUAL = (  # shortcuts of the resources that every cell has (complex(5)); its ow
 )
 SHORTCUTS = dict(pair.split("=") for pair in USUAL.split())
 
+VALUES = "gb_"  # what the load values that the sensor reports begin with
+AT_HOME = ("remote", HOSTNAME, QNAME)  # resources that name places of the local cluster
+
 Pairs = tuple[tuple[str, str], ...]
 Variant = tuple[Pairs | None, str | None]  # of a request: other lists of hard resources and queues
 
@@ -35,6 +38,11 @@ Variant = tuple[Pairs | None, str | None]  # of a request: other lists of hard r
 def long_name(resource: str) -> str:
     """Return a resource's name by its name or its usual shortcut: qsub takes either."""
     return SHORTCUTS.get(resource, resource)
+
+
+def is_place(resource: str) -> bool:
+    """Say whether a resource only names places at home: no other cluster is asked for it."""
+    return long_name(resource) in AT_HOME or resource.startswith(VALUES)
 
 
 class Request:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from gridbridge.model.places import is_place
-from gridbridge.model.request import long_name
+from gridbridge.model.request import is_place, long_name
 
 
 @pytest.mark.parametrize(

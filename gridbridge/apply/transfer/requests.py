@@ -9,8 +9,8 @@ from collections.abc import Container, Iterator
 from gridbridge.decisions.transfer.requests.mapping import Asked, translate
 from gridbridge.decisions.transfer.requests.vocabulary import understood
 from gridbridge.model import vocabulary
-from gridbridge.model.places import PUBLISHED, is_place
-from gridbridge.model.request import JobSpec, Request
+from gridbridge.model.places import PUBLISHED
+from gridbridge.model.request import JobSpec, Request, is_place
 from gridbridge.model.route import Route
 from gridbridge.model.transfer import mapping
 from gridbridge.model.transfer.mapping import Mapping

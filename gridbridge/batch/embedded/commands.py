@@ -1,7 +1,6 @@
 """Command lines of the embedded cluster's program: pure, from values to argv."""
 
-from gridbridge.model.places import is_place
-from gridbridge.model.request import YIELDS, JobSpec, Request, relation_of
+from gridbridge.model.request import YIELDS, JobSpec, Request, is_place, relation_of
 from gridbridge.model.route import Folder
 
 Argv = tuple[str, ...]

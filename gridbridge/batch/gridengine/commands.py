@@ -6,7 +6,7 @@ The programs are called by path: Debian's /usr/bin/qsub is a shell wrapper aroun
 import time
 
 from gridbridge.errors import ParseError
-from gridbridge.model.places import BEST_EFFORT, ENDED, is_place
+from gridbridge.model.places import BEST_EFFORT, ENDED
 from gridbridge.model.request import (
     FAR_S,
     LIKE,
@@ -21,6 +21,7 @@ from gridbridge.model.request import (
     Pairs,
     Request,
     as_sql,
+    is_place,
     relation_of,
 )
 from gridbridge.model.route import Cell

@@ -4,8 +4,7 @@ They are setuid, so that their caller can't kill them, and without their databas
 for ever. An alarm that is set before them ends them all the same (execve(2) keeps it).
 """
 
-from gridbridge.model.places import is_place
-from gridbridge.model.request import WORDS, JobSpec, Request, relation_of
+from gridbridge.model.request import WORDS, JobSpec, Request, is_place, relation_of
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import quote
 

@@ -26,9 +26,8 @@ from gridbridge.config.submission.qsub_values import (
     walltime,
 )
 from gridbridge.errors import ParseError
-from gridbridge.model.places import is_place
 from gridbridge.model.report import count
-from gridbridge.model.request import long_name
+from gridbridge.model.request import is_place, long_name
 
 PREFIX = "#$"
 RESOURCE = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from gridbridge.model.campaigns.hosts.properties import ALL, ANY
-from gridbridge.model.places import is_place
-from gridbridge.model.request import IS_NULL, LIKE, NOT_LIKE, NOT_NULL
+from gridbridge.model.request import IS_NULL, LIKE, NOT_LIKE, NOT_NULL, is_place
 
 QUOTED = r"'[A-Za-z0-9_*%!(?^./+\[-][^\x00-\x1f\x7f',;\\]{0,254}'"
 BARE = r"[A-Za-z0-9_*][A-Za-z0-9_.:/@*|+-]{0,254}"

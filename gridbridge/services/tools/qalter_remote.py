@@ -14,10 +14,10 @@ from gridbridge.batch import submitter
 from gridbridge.errors import Unmappable
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired, Phase
-from gridbridge.model.places import CONFIG, PUBLISHED, is_place
+from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
-from gridbridge.model.request import JobSpec, Pairs
+from gridbridge.model.request import JobSpec, Pairs, is_place
 from gridbridge.model.route import Away
 from gridbridge.model.shown import ShownTransfer
 from gridbridge.services.tools import configured

@@ -324,7 +324,7 @@ def test_a_mailer_that_prints_without_end_is_ended(tmp_path: Path, site: Site) -
     site.campaign()
     site.notifier.look()
 
-    with pytest.raises(CommandFailed, match="without end"):
+    with pytest.raises(CommandFailed, match="64 KiB"):
         telling.tell(site.told[0], Notifications(mail=str(mailer)))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from gridbridge.model.attributes import Settings, pairs, varying
-from gridbridge.model.places import is_place
+from gridbridge.model.request import is_place
 from gridbridge.model.site.setup import Complex, Edit, Finding, SetupSituation, State, Verb
 
 ASKABLE = "YES"
