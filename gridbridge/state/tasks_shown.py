@@ -23,6 +23,7 @@ MAX_BYTES = 64 << 20  # a task that makes way a thousand times has as many words
 ENDS = "ends"
 TOUCHING = "campaigns/touching"
 NONE = "-"
+OUTCOMES = {each.value: each for each in Outcome}
 
 
 def put(campaign: int, part: int, tasks: Iterable[ShownTask], folder: str = PUBLISHED) -> None:
@@ -38,7 +39,7 @@ def read(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, ShownTa
         try:
             lines = files.read(path, MAX_BYTES)[0].decode().splitlines()
             return {one.number: one for one in map(_task, lines)}
-        except (ValueError, IndexError) as error:
+        except (ValueError, IndexError, KeyError) as error:
             raise StateError(f"{path}: not what this version of gridbridge publishes") from error
     return {}
 
@@ -125,7 +126,7 @@ def _task(line: str) -> ShownTask:
     return ShownTask(
         number=int(words[0]),
         attempt=int(words[1]),
-        outcome=Outcome(words[2]),
+        outcome=OUTCOMES[words[2]],
         is_waiting=words[3] == "1",
         cluster="" if words[4] == NONE else words[4],
         job_id=int(words[5]),

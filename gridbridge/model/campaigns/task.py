@@ -8,7 +8,8 @@ from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.copies import ShownCopy
 
 WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # of tasks that have not ended
-WORDS = {Outcome.PENDING: SENT, Outcome.UNWANTED: Outcome.CANCELLED.value}
+WORDS = {each: each.value for each in Outcome}  # of what has ended: pages show 100,000 at once
+WORDS |= {Outcome.PENDING: SENT, Outcome.UNWANTED: Outcome.CANCELLED.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ class ShownTask:
             return WAITING
         if not self.attempt:
             return DROPPED
-        return WORDS.get(self.outcome, self.outcome.value)
+        return WORDS[self.outcome]
 
     @property
     def has_ended(self) -> bool:
