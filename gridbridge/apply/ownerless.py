@@ -35,15 +35,15 @@ def delete_array(policy: Policy, cluster: str, owner: str, name: str, ids: Itera
     """
     where = away(policy, cluster)
     far, account = arrays_of(where), policy.clusters[cluster].users.account_of(owner)
-    known = [str(job) for job in ids if job]
+    job_ids = [str(job) for job in ids if job]
     try:
         first = far.find_held(where, name, account)
-        for job in dict.fromkeys((*known, *filter(None, (first,)))):
+        for job in dict.fromkeys((*job_ids, *filter(None, (first,)))):
             if far.owner_and_account(where, job) == (account, name):
                 far.delete_array(where, job)
     except GridbridgeError as error:
         raise _not_deleted(policy, cluster, owner, name, error) from error
-    return int(known[0] if known else first or 0)
+    return int(job_ids[0] if job_ids else first or 0)
 
 
 def _not_deleted(

@@ -41,10 +41,10 @@ def lines(of: str, route_says: str, spool: str, uid: int) -> str:
     """Return the lines of sh for a claim of a person; `route_says`, `spool` are the route's."""
     kind = claim.split(of)[0]
     if kind == claim.FILE:
-        told = f"gb_key={quote(f'{spool}/{claim.FOLDER}/{claim.key_of(of, uid)[0]}')}\n"
+        assignments = f"gb_key={quote(f'{spool}/{claim.FOLDER}/{claim.key_of(of, uid)[0]}')}\n"
     else:
         _, patience_s, account = route_says.split()
         name = claim.name_of(of, uid)
-        told = f"gb_claim=~{account}/{GRANTS}/{name} gb_patience={patience_s}\n"
+        assignments = f"gb_claim=~{account}/{GRANTS}/{name} gb_patience={patience_s}\n"
     with open(f"{HERE}/{kind}.sh", encoding="utf-8") as body:
-        return told + body.read()
+        return assignments + body.read()

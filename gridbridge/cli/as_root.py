@@ -162,7 +162,7 @@ def _leads_to(host: str) -> frozenset[str]:
 
 def _addresses(host: str, family: socket.AddressFamily) -> set[str]:
     try:
-        return {str(told[4][0]) for told in socket.getaddrinfo(host, None, family)}
+        return {str(entry[4][0]) for entry in socket.getaddrinfo(host, None, family)}
     except OSError as error:
         if isinstance(error, socket.gaierror) and error.errno in NO_SUCH_NAME:
             return set()

@@ -26,7 +26,7 @@ def dated(text: str, stream: TextIO) -> str:
     except (OSError, ValueError):
         return text
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return "\n".join(f"{at} {one}" for one in text.split("\n")) if is_log else text
+    return "\n".join(f"{at} {part}" for part in text.split("\n")) if is_log else text
 
 
 def line(text: str = "") -> None:

@@ -54,9 +54,9 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
         return _dataset(job, path, now, is_json=is_json)
     found = _gather(job, now, folder, path)
     if is_json:
-        known = {"campaign": found.campaign, "home": found.home}
-        told = {name: plain(value) for name, value in known.items() if value}
-        output.as_json({"alarm": found.alarm, "tasks": plain(found.tasks), **told})
+        kinds = {"campaign": found.campaign, "home": found.home}
+        shown = {name: plain(value) for name, value in kinds.items() if value}
+        output.as_json({"alarm": found.alarm, "tasks": plain(found.tasks), **shown})
         return 0
     for number, part in enumerate(found.newest_first()):
         if number:
@@ -136,13 +136,13 @@ def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
     return shown.told(telling.tell(name, path), now, is_json=is_json)
 
 
-def _show_campaign(told: Told, now: datetime) -> None:
+def _show_campaign(answer: Told, now: datetime) -> None:
     """Print a campaign's sentences below its name."""
-    one = told.campaign
-    task = "" if told.task is None else f", task {told.task.number}"
-    moment = f" ({_as_of(told.at, now)})" if told.at else ""
+    one = answer.campaign
+    task = "" if answer.task is None else f", task {answer.task.number}"
+    moment = f" ({_as_of(answer.at, now)})" if answer.at else ""
     output.line(f"campaign {one.number} of {one.owner}, {printable(one.name)}{task}{moment}")
-    for sentence in told.sentences:
+    for sentence in answer.sentences:
         output.line(f"  {sentence}")
 
 

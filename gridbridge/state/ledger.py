@@ -211,9 +211,9 @@ class Ledger:
                 self._arrays[str(number)][2],
                 self.job(number),
                 self.was_repeated(number),
-                some,
+                places,
             )
-            for number, some in found.items()
+            for number, places in found.items()
         ]
 
     def _require_copies(self, wanted: list[int]) -> None:

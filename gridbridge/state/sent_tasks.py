@@ -54,8 +54,8 @@ class SentTasks:
         for _, (first, last, *_) in _runs(0, tasks):
             for attempt in self._runs:
                 for begin, end, before, array in self._between(attempt, first, last):
-                    some = range(max(first, begin), min(last, end) + 1)
-                    found.setdefault(array, set()).update(before + n - begin + 1 for n in some)
+                    shared = range(max(first, begin), min(last, end) + 1)
+                    found.setdefault(array, set()).update(before + n - begin + 1 for n in shared)
         return {array: sorted(found[array]) for array in sorted(found)}
 
     def _between(self, attempt: int, first: int, last: int) -> "Iterator[Run]":

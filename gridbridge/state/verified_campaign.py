@@ -152,11 +152,11 @@ def _lines(whole: bytes, places: list[int]) -> dict[int, bytes]:
     """
     found: dict[int, bytes] = {}
     at, number = _after(whole, 0, 1), 0
-    for place in places:
-        at, number = _after(whole, at, place - number), place + 1
+    for index in places:
+        at, number = _after(whole, at, index - number), index + 1
         if at < 0 or (end := whole.find(b"\n", at)) < 0:
             break
-        found[place] = whole[at:end]
+        found[index] = whole[at:end]
         at = end + 1
     return found
 

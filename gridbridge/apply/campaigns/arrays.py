@@ -107,7 +107,7 @@ def delete(array: Array) -> int:
 def delete_for_nobody(policy: Policy, owner: str, array: Array) -> int:
     """Do as `delete` for an owner whose account is gone, as the service; NotDeleted else."""
     name = str(ArrayId(policy.site.cluster, array.campaign, array.number))
-    ids = [one.job_id for one in noted(array.campaign) if one.number == array.number]
+    ids = [entry.job_id for entry in noted(array.campaign) if entry.number == array.number]
     return ownerless.delete_array(policy, array.cluster, owner, name, (*ids, array.job_id))
 
 

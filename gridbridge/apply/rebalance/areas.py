@@ -220,11 +220,11 @@ class Found:
 
 def located(area: Area) -> Area:
     """Return the area with the name of the account's folder in it, as it is there."""
-    told = _ask(area, WHERE, (), area.timeout_s).decode("utf-8", "surrogateescape")
-    name = told.rpartition("/")[2]
+    answer = _ask(area, WHERE, (), area.timeout_s).decode("utf-8", "surrogateescape")
+    name = answer.rpartition("/")[2]
     word = name.removeprefix(area.account)
     if name == word or not (word == "" or fnmatchcase(word, f".{WORD}")):
-        raise StorageUnusable(f"{area.path}: {told[:80]!r} is no folder of {area.account}")
+        raise StorageUnusable(f"{area.path}: {answer[:80]!r} is no folder of {area.account}")
     return replace(area, word=word)
 
 

@@ -306,12 +306,14 @@ def _expression(relation: str, value: str) -> str:
 
 def refusal(request: Request) -> str:
     """Return why no cell can be asked for this; empty when one can, as far as we know."""
-    every = [pair for some in (request.hard, *request.either) for pair in some]
+    every = [pair for clause in (request.hard, *request.either) for pair in clause]
     if odd := [as_sql(*pair) for pair in every if not _is_expressible(*pair)]:
         return f"Grid Engine is asked for NAME=VALUE alone, not {', '.join(odd)}"
-    bare = [[relation_of(name)[0] for name, _ in some] for some in request.either]
-    several = [some for some, names in zip(request.either, bare, strict=True) if len({*names}) > 1]
-    text = " or ".join(as_sql(*pair) for some in several[:1] for pair in some)
+    bare = [[relation_of(name)[0] for name, _ in clause] for clause in request.either]
+    several = [
+        clause for clause, names in zip(request.either, bare, strict=True) if len({*names}) > 1
+    ]
+    text = " or ".join(as_sql(*pair) for clause in several[:1] for pair in clause)
     return f"Grid Engine can't be asked for one of several resources, {text}" if text else ""
 
 

@@ -189,8 +189,8 @@ class _Rows:
         if self._caps:
             self._begun[int(leafs["JB_job_number"])].add(leafs.get("tasks", ""))
         if self._exclusive and "hard_request" in leafs:
-            asked = (one.get("name") or "" for one in element.iterfind("hard_request"))
-            self._is_taken |= any(self._long_name(one) in self._exclusive for one in asked)
+            asked = (child.get("name") or "" for child in element.iterfind("hard_request"))
+            self._is_taken |= any(self._long_name(name) in self._exclusive for name in asked)
 
     def _instance(self, leafs: Mapping[str, str]) -> Instance:
         queue, _, host = leafs["name"].partition("@")

@@ -134,7 +134,9 @@ def _layout(table: Mapping[str, object]) -> Layout:
             for name, some in found.items()
         },
         parts={name: frozenset(filter(_is_group, some)) for name, some in found.items()},
-        queues={name: queue_of(name, one) for name, one in _tables(table, QUEUES).items()},
+        queues={
+            name: queue_of(name, settings) for name, settings in _tables(table, QUEUES).items()
+        },
         deferred=frozenset(_numbers(table.get(DEFERRED, []), DEFERRED)),
         caps=_caps(table.get(CAPS, {})),
         promised=_promised(table.get(PROMISED, {})),

@@ -64,9 +64,9 @@ def owner_and_account_of(xml: bytes) -> tuple[str, str]:
 def kept_of(xml: bytes, variable: bytes) -> frozenset[bytes]:
     """Return what a job has of a variable that qsub noted of its own environment (SGE_O_*)."""
     variables = _section(xml, b"JB_env_list").split(b"<VA_variable>")
-    told = (each.partition(b"</VA_variable>") for each in variables)
-    values = (_leaves(rest, b"VA_value") for name, _, rest in told if name == variable)
-    return frozenset(value for some in values for value in some)
+    parts = (each.partition(b"</VA_variable>") for each in variables)
+    values = (_leaves(rest, b"VA_value") for name, _, rest in parts if name == variable)
+    return frozenset(value for group in values for value in group)
 
 
 def arrays_listed(xml: bytes) -> list[str]:

@@ -152,12 +152,12 @@ def vocabulary(cell: Cell) -> Vocabulary:
 
 def _rules(cell: Cell) -> Iterator[str]:
     """Give how the parallel environments place slots that its own queues have (sge_pe(5))."""
-    own = (one for one in queue_settings(cell) if not is_transfer(one))
-    listed = {name for one in own for name in ENVIRONMENT.findall(one.get("pe_list", ""))}
+    own = (queue for queue in queue_settings(cell) if not is_transfer(queue))
+    listed = {name for queue in own for name in ENVIRONMENT.findall(queue.get("pe_list", ""))}
     for name in sorted(listed.intersection(names(cell, "-spl"))):
-        told = qconf.settings(show(cell, "-sp", name))
-        if told.get("slots", "0") != "0":
-            yield f"{name}={told.get('allocation_rule', '')}"
+        environment = qconf.settings(show(cell, "-sp", name))
+        if environment.get("slots", "0") != "0":
+            yield f"{name}={environment.get('allocation_rule', '')}"
 
 
 def show(cell: Cell, *what: str) -> bytes:

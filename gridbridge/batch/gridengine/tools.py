@@ -46,8 +46,8 @@ def standing(cell: Cell, job: int) -> JobStanding:
         raise ParseError("qstat -j: no such job")
     listed = call(cell, commands.jobs_of(cell, found.owner), zone="UTC").checked().stdout
     taken_at = datetime.now(UTC)
-    seen = parse_status(listed, cluster="", taken_at=taken_at, wanted=(job,), zone=UTC)
-    rows = seen.jobs.get(job, ())
+    snapshot = parse_status(listed, cluster="", taken_at=taken_at, wanted=(job,), zone=UTC)
+    rows = snapshot.jobs.get(job, ())
     hindrances = found.messages
     if not hindrances and any(row.state.can_start for row in rows):
         hindrances = _verified(cell, str(job))
@@ -61,8 +61,8 @@ def _verified(cell: Cell, job: str) -> tuple[str, ...]:
     done = call(cell, commands.verify_waiting(cell, job))
     lines = done.stdout.decode("utf-8", "replace").splitlines()
     heads = (f"Job {job} ", "verification: ")
-    told = (line for line in lines if not line.startswith(heads[1]))
-    return () if done.status else tuple(line.removeprefix(heads[0]) for line in told)
+    reasons = (line for line in lines if not line.startswith(heads[1]))
+    return () if done.status else tuple(line.removeprefix(heads[0]) for line in reasons)
 
 
 def limits(cell: Cell, queue: str) -> QueueLimits:

@@ -87,9 +87,9 @@ def printed(server: OarServer) -> tuple[Documents, str]:
 
     Nobody but OAR's own account may read its configuration, so the balancer runs on its server.
     """
-    told = call(server, questions.demand(server), most_bytes=LIST_BYTES).checked().stdout
-    halted = sorted({one.host for one in read_cluster(told)[0] if one.is_halted})
-    return Documents(oar=told + told_reachable(_reachable(halted))), this_host.name()
+    answer = call(server, questions.demand(server), most_bytes=LIST_BYTES).checked().stdout
+    halted = sorted({one.host for one in read_cluster(answer)[0] if one.is_halted})
+    return Documents(oar=answer + told_reachable(_reachable(halted))), this_host.name()
 
 
 def told_reachable(hosts: Iterable[str]) -> bytes:
@@ -127,7 +127,7 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
     reachable = frozenset(up.decode("ascii", "replace").split())
     facts = {host: _facts(some, host in reachable) for host, some in of_host.items()}
     lines = [line for part in more for line in read_lines(part)]
-    waiting = _waiting(jobs, lines, [len(some) for some in of_host.values()])
+    waiting = _waiting(jobs, lines, [len(resources) for resources in of_host.values()])
     cell = CellSeen(
         hosts=tuple(_host(host, facts[host]) for host in of_host),
         instances=tuple(_instances(of_host, jobs, facts, queue)),
@@ -202,8 +202,8 @@ def _waiting(
     others = defaultdict[tuple[str, bool], list[int]](list)
     for line in lines:
         others[line.array, line.is_waiting].append(int(line.id))
-    alive, groups = {one.id for one in jobs}, defaultdict[_Key, list[_Alike]](list)
-    alive |= {str(number) for some in others.values() for number in some}
+    alive, groups = {job.id for job in jobs}, defaultdict[_Key, list[_Alike]](list)
+    alive |= {str(number) for numbers in others.values() for number in numbers}
     for job in jobs:
         if job.is_waiting or job.is_held:
             is_dependent = not alive.isdisjoint(job.after)
@@ -218,14 +218,14 @@ def _waiting(
 
 
 def _row(key: _Key, requests: Sequence[_Alike]) -> Waiting:
-    times = [datetime.fromtimestamp(one.job.submitted_at, UTC) for one in requests]
+    times = [datetime.fromtimestamp(request.job.submitted_at, UTC) for request in requests]
     kinds = Counter[tuple[str, str]]()
-    for one in requests:
-        kinds[one.job.owner, one.job.name] += len(one.tasks)
+    for request in requests:
+        kinds[request.job.owner, request.job.name] += len(request.tasks)
     return Waiting(
         shape=key.shape,
         state=key.state,
-        jobs=tuple(task for one in requests for task in one.tasks),
+        jobs=tuple(task for request in requests for task in request.tasks),
         tasks=kinds.total(),
         first_since=times[0],
         oldest_since=min(times),
@@ -257,17 +257,17 @@ def lies(wanted: str, sizes: Sequence[int], message: str = "") -> Lying:
     groups = [_group(levels, sizes, message) for levels in GROUP.findall(first)]
     if len(groups) == 1:
         return groups[0]
-    slots = sum(one.slots for one in groups) or 1
+    slots = sum(group.slots for group in groups) or 1
     return Lying(slots, ANY if slots > 1 else "")
 
 
 def _group(text: str, sizes: Sequence[int], message: str) -> Lying:
-    levels = dict(one.split("=") for one in text.split("/") if one)
-    told = next((value for name, value in levels.items() if name in NODES), "")
-    nodes, last = _count(told, len(sizes)) if told else 0, next(reversed(levels))
+    levels = dict(level.split("=") for level in text.split("/") if level)
+    wanted = next((value for name, value in levels.items() if name in NODES), "")
+    nodes, last = _count(wanted, len(sizes)) if wanted else 0, next(reversed(levels))
     whole, least = sum(sizes), min(sizes, default=1)
     if last in NODES or (nodes and levels[last] == ALL):
-        slots = whole if told == ALL else nodes * least
+        slots = whole if wanted == ALL else nodes * least
         return Lying(slots, ONE if nodes == 1 else f"{EACH}{least}", is_whole=True)
     slots = math.prod(_count(value, whole) for name, value in levels.items() if name not in NODES)
     slots *= nodes or 1

@@ -92,5 +92,5 @@ def _listed(server: OarServer, condition: str, *how: str) -> Argv:
 def _answer(*questions: Argv) -> Argv:
     """Return one command for several: its answer has the parts in this order, and an end."""
     between, after = (quote(mark.decode()) for mark in (BREAK, WHOLE))
-    asked = (" ".join(map(quote, one)) for one in questions)
+    asked = (" ".join(map(quote, question)) for question in questions)
     return ("/bin/sh", "-c", f"{f' && printf %s {between} && '.join(asked)} && printf %s {after}")

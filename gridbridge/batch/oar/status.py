@@ -74,7 +74,7 @@ def snapshot(
     nodes, waiting, others, counted = read_parts(answer, questions.PARTS_OF_STATUS)
     resources, jobs = read_resources(nodes), _latest(waiting, others)
     lines = tuple(read_lines(counted))
-    yielding = {one.id for one in lines if not one.is_waiting}
+    yielding = {line.id for line in lines if not line.is_waiting}
     queues = _queues(resources, yielding, taken_at.timestamp())
     is_shut = QUEUE in transfer_queues
     copies = [job for job in jobs if _is_copy(job)]
@@ -86,7 +86,7 @@ def snapshot(
         queues=queues,
         jobs=found,
         copies=tuple(map(_status, copies)),
-        pending=sum(one.is_waiting for one in lines),
+        pending=sum(line.is_waiting for line in lines),
         free_slots=0 if is_shut else sum(queue.free_for_others for queue in queues),
         besteffort_slots=sum(queue.free_slots for queue in queues),
     )

@@ -63,9 +63,9 @@ def fields_of(line: str) -> dict[str, str]:
     return dict(zip(FRONT, fields, strict=False)) | {"pe_taskid": found["pe_taskid"]}
 
 
-def seconds(told: str) -> float:
+def seconds(text: str) -> float:
     """Return a time in seconds of the epoch; ValueError for none."""
-    time = int(told)
+    time = int(text)
     if time > MILLISECONDS:
         return time / (1e6 if time > MICROSECONDS else 1e3)
     return float(time)
@@ -109,11 +109,11 @@ def _form(line: str) -> re.Pattern[str] | None:
 
 def _of_object(line: str) -> dict[str, str]:
     try:
-        told = json.loads(line)
-        used = told["usage"]["rusage"]
-        found = {ours: str(told[theirs]) for ours, theirs in OF_OBJECT.items()}
+        record = json.loads(line)
+        used = record["usage"]["rusage"]
+        found = {ours: str(record[theirs]) for ours, theirs in OF_OBJECT.items()}
         found |= {name: str(used[name]) for name in USED}
-        return found | {name: str(told.get(name, none)) for name, none in OPTIONAL.items()}
+        return found | {name: str(record.get(name, none)) for name, none in OPTIONAL.items()}
     except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
         raise ParseError(f"accounting: {line[:60]!r} is no whole record: {error!r}") from error
 

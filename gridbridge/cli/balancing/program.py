@@ -127,8 +127,8 @@ def _tell(told: Told, done: tuple[str, ...], *, is_json: bool) -> None:
     if is_json:
         output.as_json({**told_plain(told), "done": list(done)})
         return
-    for one in (told.sentence, *(f"  {one}" for one in done)):
-        output.line(output.dated(one, sys.stdout))
+    for text in (told.sentence, *(f"  {act}" for act in done)):
+        output.line(output.dated(text, sys.stdout))
 
 
 def _told(plan: "RoundPlan", *, is_json: bool) -> None:

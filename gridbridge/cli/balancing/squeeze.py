@@ -148,22 +148,22 @@ def squeeze(
     _tell_site(told, is_json=is_json)
 
 
-def _answer(told: "service.ToldModel", answering: Answering, *, is_json: bool) -> None:
+def _answer(model: "service.ToldModel", answering: Answering, *, is_json: bool) -> None:
     """Tell what is decided about a model, in hsqueeze's order, and save it."""
     if answering.prefix:
-        _save(told.original, f"{answering.prefix}.original")
-    if told.warnings:
+        _save(model.original, f"{answering.prefix}.original")
+    if model.warnings:
         output.complain("Warning: cluster has inconsistent data:")
-        for one in told.warnings:
-            output.complain(f"  - {one}")
+        for warning in model.warnings:
+            output.complain(f"  - {warning}")
     if is_json:
-        _tell_model_as_json(told)
+        _tell_model_as_json(model)
     else:
-        _tell_model(told, answering)
+        _tell_model(model, answering)
     if answering.commands is not None:
-        _tell_commands(told, answering.commands, is_json=is_json)
+        _tell_commands(model, answering.commands, is_json=is_json)
     if answering.prefix:
-        _save(told.squeezed, f"{answering.prefix}.squeezed")
+        _save(model.squeezed, f"{answering.prefix}.squeezed")
 
 
 def _refuse_nonsense(
@@ -178,64 +178,64 @@ def _refuse_nonsense(
         raise click.UsageError(f"{words[0]} and --json: that tells it all")
 
 
-def _tell_model_as_json(told: "service.ToldModel") -> None:
+def _tell_model_as_json(model: "service.ToldModel") -> None:
     output.as_json(
         {
-            "answer": told.way.value,
-            "nodes": list(told.nodes),
-            "is_enough": told.is_enough,
-            "offline_candidates": list(told.offline_candidates),
-            "online_candidates": list(told.online_candidates),
-            "commands": [line.strip() for line in told.shown if line],
+            "answer": model.way.value,
+            "nodes": list(model.nodes),
+            "is_enough": model.is_enough,
+            "offline_candidates": list(model.offline_candidates),
+            "online_candidates": list(model.online_candidates),
+            "commands": [line.strip() for line in model.shown if line],
         }
     )
 
 
-def _tell_model(told: "service.ToldModel", answering: Answering) -> None:
+def _tell_model(model: "service.ToldModel", answering: Answering) -> None:
     if answering.is_verbose:
-        output.line(f"Offline candidates: {','.join(told.offline_candidates)}")
-        output.line(f"Online candidates: {','.join(told.online_candidates)}")
+        output.line(f"Offline candidates: {','.join(model.offline_candidates)}")
+        output.line(f"Online candidates: {','.join(model.online_candidates)}")
     if not answering.is_bare:
-        output.line(f"'{told.way.value}'")
-    for name in told.nodes:
+        output.line(f"'{model.way.value}'")
+    for name in model.nodes:
         output.line(name)
-    if answering.is_verbose and not told.is_enough:
+    if answering.is_verbose and not model.is_enough:
         output.line("Onlining all nodes will not yield enough capacity")
 
 
-def _tell_site(told: "site.ToldSite", *, is_json: bool) -> None:
-    for host, why in told.untold:
+def _tell_site(decision: "site.ToldSite", *, is_json: bool) -> None:
+    for host, why in decision.untold:
         left = f"{host} does not tell whether it has power, and is left as it is"
         output.complain(f"gridbridge: {left}: {why}")
     if is_json:
         deeds = [
             {"host": one.host, "do": one.doing.value, **({"tag": one.tag} if one.tag else {})}
-            for one in told.deeds
+            for one in decision.deeds
         ]
         output.as_json(
             {
-                "off": list(told.off),
-                "on": list(told.on),
-                "sentence": told.sentence,
+                "off": list(decision.off),
+                "on": list(decision.on),
+                "sentence": decision.sentence,
                 "deeds": deeds,
             }
         )
         return
-    output.line(told.sentence)
-    for one in told.deeds:
+    output.line(decision.sentence)
+    for one in decision.deeds:
         output.line(f"  {one.host}: {one.doing.value}{one.tag and f' {one.tag}'}")
 
 
-def _tell_commands(told: "service.ToldModel", path: str, *, is_json: bool) -> None:
+def _tell_commands(model: "service.ToldModel", path: str, *, is_json: bool) -> None:
     if path == ON_SCREEN:
         output.line("")
         output.line("Commands to run:")
-        for line in told.shown:
+        for line in model.shown:
             output.line(f"  {line}")
         return
     from gridbridge.services.elastic import ganeti as service
 
-    service.save(f"{service.BEGIN}{told.script}", path)
+    service.save(f"{service.BEGIN}{model.script}", path)
     tell = output.complain if is_json else output.line
     tell(f"The commands have been written to file '{path}'")
 

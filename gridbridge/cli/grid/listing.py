@@ -67,17 +67,17 @@ def summary(one: ShownCampaign) -> tuple[str, ...]:
     return (str(one.number), one.owner, one.state, one.type, *map(str, numbers))
 
 
-def by_cluster(one: ShownCampaign) -> list[tuple[str, ...]]:
+def by_cluster(campaign: ShownCampaign) -> list[tuple[str, ...]]:
     """Return a row for each cluster of a campaign, and one for the whole."""
-    there = (one.tasks_waiting, one.tasks_running)
-    of_all = (*there, one.ended, one.failed, one.ended_per_h, one.mean_s)
+    there = (campaign.tasks_waiting, campaign.tasks_running)
+    of_all = (*there, campaign.ended, campaign.failed, campaign.ended_per_h, campaign.mean_s)
     rows = [
         (
             at.cluster or NEVER_SENT,
             *(at.waiting, at.running, at.ended or 0, at.failed or 0),
             *(at.ended_per_h, at.mean_s),
         )
-        for at in one.at
+        for at in campaign.at
     ]
     return [tuple(map(_figure, row)) for row in (*rows, ("all", *of_all))]
 

@@ -53,13 +53,13 @@ def listed(found: Sequence[ShownCampaign], view: View, *, is_summary: bool) -> N
             output.line(line)
 
 
-def whole(one: ShownCampaign, view: View) -> None:
+def whole(campaign: ShownCampaign, view: View) -> None:
     """Show one campaign; below its line how far it is by cluster, but for scripts (-H, CSV)."""
-    one = campaign_tasks.with_ends(one, view.folder)
-    listed([one], view, is_summary=False)
+    campaign = campaign_tasks.with_ends(campaign, view.folder)
+    listed([campaign], view, is_summary=False)
     if not (view.is_json or view.is_csv or view.is_headless):
         head = listing.CLUSTER_HEAD
-        output.table(head, listing.by_cluster(one), numbers=head[1:])
+        output.table(head, listing.by_cluster(campaign), numbers=head[1:])
 
 
 def _plain(one: ShownCampaign) -> dict[str, object]:

@@ -62,11 +62,13 @@ class Group:
         found = [part.clauses(is_not) for part in self.parts]
         if self.is_any is is_not:
             return _bounded([clause for part in found for clause in part])
-        some = found[0]
+        clauses = found[0]
         for other in found[1:]:
-            both = [tuple(dict.fromkeys((*one, *two))) for one, two in product(some, other)]
-            some = _bounded(list(dict.fromkeys(both)))
-        return some
+            both = [
+                tuple(dict.fromkeys((*left, *right))) for left, right in product(clauses, other)
+            ]
+            clauses = _bounded(list(dict.fromkeys(both)))
+        return clauses
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +125,8 @@ def _condition(found: "re.Match[str]") -> Wish:
         condition: Wish = Condition(name, LIKE, found["like"].strip("'"))
     elif found["list"]:
         values = re.findall(VALUE, found["list"], re.ASCII)
-        some = tuple(Condition(name, "=", value.strip("'")) for value in values)
-        condition = Group(some, is_any=True)
+        conditions = tuple(Condition(name, "=", value.strip("'")) for value in values)
+        condition = Group(conditions, is_any=True)
     else:
         return Condition(name, NOT_NULL if found["present"] else IS_NULL)
     return Negation(condition) if found["not"] else condition

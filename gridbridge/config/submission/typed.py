@@ -144,14 +144,14 @@ def _script_line(text: str, arguments: tuple[str, ...], asked: Asked, name: str)
     while end in text:
         end += "-"
     told = asked.array
-    known = asked.variables | {  # which Grid Engine sets itself, whatever -v says
+    variables = asked.variables | {  # which Grid Engine sets itself, whatever -v says
         "SGE_TASK_FIRST": str(told.first if told else "undefined"),
         "SGE_TASK_LAST": str(told.numbers[-1] if told else "undefined"),
         "SGE_TASK_STEPSIZE": str(told.step if told else "undefined"),
         "JOB_NAME": name,
     }
     number = '"$1"' if told else "undefined"
-    values = " ".join(f"{key}={quote(value)}" for key, value in known.items())
+    values = " ".join(f"{key}={quote(value)}" for key, value in variables.items())
     argv = " ".join(map(quote, (*(interpreter or ["/bin/sh"]), "/dev/fd/3", *arguments)))
     body = text if text.endswith("\n") else f"{text}\n"
     return (
@@ -260,9 +260,9 @@ def _condition(one: Resource) -> str:
     return text
 
 
-def _no_resource(one: Resource) -> ConfigError:
-    wrong = f"{one.place}: -l {one.text}: {RESOURCE_RIGHT}"
-    return (Mistyped if one.place == COMMAND_LINE else ConfigError)((wrong,))
+def _no_resource(resource: Resource) -> ConfigError:
+    wrong = f"{resource.place}: -l {resource.text}: {RESOURCE_RIGHT}"
+    return (Mistyped if resource.place == COMMAND_LINE else ConfigError)((wrong,))
 
 
 def _add_resources(table: dict[str, Any], words: tuple[str, ...], asked: Asked) -> list[str]:

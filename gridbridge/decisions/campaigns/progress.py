@@ -35,9 +35,9 @@ def _at(
     campaign: ShownCampaign, sums: dict[str, Ended], per_h: dict[str, float]
 ) -> Iterator[ShownAtCluster]:
     """Give a campaign at its clusters, then at those that it had: "" is of tasks never sent."""
-    known = {at.cluster: at for at in campaign.at}
+    by_cluster = {at.cluster: at for at in campaign.at}
     for cluster in dict.fromkeys((*campaign.clusters, *sums)):
-        at, end = known.get(cluster, ShownAtCluster(cluster=cluster)), sums.get(cluster)
+        at, end = by_cluster.get(cluster, ShownAtCluster(cluster=cluster)), sums.get(cluster)
         yield replace(
             at,
             ended=end.tasks if end else 0,

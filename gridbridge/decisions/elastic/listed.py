@@ -83,13 +83,13 @@ def silent(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetim
         for one in world.kept
         if one.pool not in world.switched and not reports(world.host_of(one.name))
     )
-    kept = {short_name(one.name) for one in world.kept}
+    kept = {short_name(node.name) for node in world.kept}
     hosts = (
         _told_as_host(name)
         for name, host in world.hosts.items()
         if host.is_silent and name not in kept
     )
-    return {one: min(before.get(one, world.now), world.now) for one in (*nodes, *hosts)}
+    return {name: min(before.get(name, world.now), world.now) for name in (*nodes, *hosts)}
 
 
 def _told_as_host(name: str) -> str:

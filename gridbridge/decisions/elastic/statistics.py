@@ -26,9 +26,9 @@ def statistics(
         at=seen.now,
         hosts=len(seen.cell.hosts),
         running=sum(
-            len(one.running)
-            for one in seen.cell.instances
-            if not is_left_out(one.queue, seen, one.host)
+            len(instance.running)
+            for instance in seen.cell.instances
+            if not is_left_out(instance.queue, seen, instance.host)
         ),
         queued=sum(one.tasks for one in counting.able(seen.cell.waiting)),
         slots=counting.figures(seen, queue).slots,

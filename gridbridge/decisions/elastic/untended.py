@@ -60,8 +60,8 @@ def machineless(
     named = re.compile(f"{re.escape(prefix)}[0-9]+")
     return tuple(
         name
-        for name, one in sorted(world.hosts.items())
-        if one.is_silent
+        for name, host in sorted(world.hosts.items())
+        if host.is_silent
         and named.fullmatch(name)
         and not (name in known or name in own)
         and listed.host_silent_for_s(name, world) > silent_s

@@ -34,12 +34,12 @@ def findings(
     if not taken:
         yield Finding(item=item, state=State.OK, found=path)
         return
-    some = [f"{name} is {owner}'s" for name, owner in sorted(taken.items())]
-    more = f", and {len(some) - SHOWN} more" if len(some) > SHOWN else ""
+    owners = [f"{name} is {owner}'s" for name, owner in sorted(taken.items())]
+    more = f", and {len(owners) - SHOWN} more" if len(owners) > SHOWN else ""
     yield Finding(
         item=item,
         state=State.WARNING,
-        found=f"{path}: {', '.join(some[:SHOWN])}{more}",
+        found=f"{path}: {', '.join(owners[:SHOWN])}{more}",
         right="no account's name taken by another account",
         where=host,
         hint="replicas of these accounts go to folders NAME.WORD there; ask the owners to remove"

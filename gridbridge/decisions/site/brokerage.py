@@ -86,7 +86,7 @@ def is_set_up(offers: Iterable[Offer], order: QueueOrder, former: Mapping[str, i
         return not restored(every, former)
     if not former:
         return not renumbered(every, order)
-    costs = [one.cost for one in ranked(every, QueueOrder.SEQ_NO)]
+    costs = [queue.cost for queue in ranked(every, QueueOrder.SEQ_NO)]
     return order is QueueOrder.WAIT or costs == sorted(costs)
 
 

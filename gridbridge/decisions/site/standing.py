@@ -30,10 +30,12 @@ def sentences(job: JobStanding, now: datetime) -> tuple[str, ...]:
 
 
 def _told(row: JobStatus, now: datetime) -> str:
-    one, several = WORDS.get(row.state.word, UNKNOWN)
+    singular, plural = WORDS.get(row.state.word, UNKNOWN)
     at = f" in {row.queue}" if row.queue else ""
     since = f" for {age(now - row.since)}" if row.since else ""
-    return f"{_whose(row)} {one if row.task_count == 1 else several}{at}{since} ({row.state.text})"
+    return (
+        f"{_whose(row)} {singular if row.task_count == 1 else plural}{at}{since} ({row.state.text})"
+    )
 
 
 def _whose(row: JobStatus) -> str:

@@ -14,11 +14,11 @@ def finding(running: Mapping[str, str], installed: str) -> Finding:
     others = {program: found for program, found in running.items() if found != installed}
     if not others:
         return Finding(item=ITEM, state=State.OK, found=installed)
-    told = ", ".join(f"{program} runs {found or UNKNOWN}" for program, found in others.items())
+    differing = ", ".join(f"{program} runs {found or UNKNOWN}" for program, found in others.items())
     return Finding(
         item=ITEM,
         state=State.BROKEN,
-        found=told,
+        found=differing,
         right=installed,
         hint=f"systemctl restart {' '.join(others)}; {WITHOUT_SYSTEMD}",
     )

@@ -79,7 +79,7 @@ def _answers(order: Order, person: str) -> "Answers":
             jobs[number] = [plain] if plain == job else found(name, plain)
             names.update(dict.fromkeys(jobs[number], name))
         at = adapter.living(far, names) if names else {}
-        return " ".join(f"{number}={_told(at, some)}" for number, some in jobs.items())
+        return " ".join(f"{number}={_told(at, ids)}" for number, ids in jobs.items())
 
     def answer(words: list[str]) -> str:
         try:
@@ -93,7 +93,7 @@ def _answers(order: Order, person: str) -> "Answers":
 
 
 def _told(living: dict[str, tuple[range, ...]], jobs: list[str]) -> str:
-    places = (some for job in jobs for some in living[job])
+    places = (span for job in jobs for span in living[job])
     return ",".join(f"{some.start}:{some.stop}:{some.step}" for some in places)
 
 

@@ -14,12 +14,12 @@ def on_their_hosts(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobS
     nodes, each = spec.request.groups[0] if spec.request.groups else (0, 0)
     if spec.pe or spec.slots == 1 or not nodes:
         return spec
-    told = published.read_vocabulary(cluster, folder)
-    if told is None:
+    words = published.read_vocabulary(cluster, folder)
+    if words is None:
         return spec
     from gridbridge.model import vocabulary
 
-    environment = vocabulary.decode(told).environment(nodes, each)
+    environment = vocabulary.decode(words).environment(nodes, each)
     if not environment:
         raise RefusedThere(vocabulary.no_environment(nodes, each))
     return spec if environment == vocabulary.ANY else spec.but(pe=environment)

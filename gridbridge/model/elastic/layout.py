@@ -85,7 +85,7 @@ class Queue:
         """Return the queue as it is on a host."""
         if not self.varying:
             return self
-        return queue_of(self.name, {name: one.on(host, groups) for name, one in self.varying})
+        return queue_of(self.name, {name: value.on(host, groups) for name, value in self.varying})
 
 
 BATCH = "BATCH"
@@ -93,20 +93,20 @@ LIMITS = ("s_rt", "h_rt", "s_cpu", "h_cpu", "s_fsize", "h_fsize", "s_data", "h_d
 MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", "h_vmem")
 
 
-def queue_of(name: str, told: Mapping[str, str]) -> Queue:
+def queue_of(name: str, settings: Mapping[str, str]) -> Queue:
     """Return a queue of what qconf(1) prints of it, attribute by attribute."""
-    every = {key: varying(text) for key, text in told.items() if key != HOSTS}
-    usual = {key: one.usual for key, one in every.items()}
+    every = {key: varying(text) for key, text in settings.items() if key != HOSTS}
+    usual = {key: value.usual for key, value in every.items()}
     limits = {key: usual[key] for key in (*LIMITS, *MEMORY) if key in usual}
     return Queue(
         name=name,
-        hosts=words(told.get(HOSTS, "")),
+        hosts=words(settings.get(HOSTS, "")),
         environments=words(usual.get("pe_list", "")),
         values=tuple((limits | pairs(usual.get("complex_values", ""))).items()),
         is_batch=BATCH in words(usual.get("qtype", BATCH)),
         is_best_effort=is_besteffort(usual),
         is_away=is_transfer(usual),
-        varying=tuple(every.items()) if any(one.others for one in every.values()) else (),
+        varying=tuple(every.items()) if any(value.others for value in every.values()) else (),
     )
 
 
@@ -128,8 +128,8 @@ class Layout:
 
     def long_name(self, resource: str) -> str:
         """Return a resource's name by its name or shortcut, of a cell or of every cell."""
-        known = self.resources.get(resource)
-        return known.name if known else long_name(resource)
+        found = self.resources.get(resource)
+        return found.name if found else long_name(resource)
 
     def groups_of(self, host: str) -> frozenset[str]:
         """Return the host groups that a host is in."""
@@ -142,14 +142,14 @@ class Layout:
     def counted(self, values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         """Give those of some values that tasks use up, by the names of resources."""
         for name, text in values:
-            known = self.resources.get(name)
-            if known and known.counted != Counted.NO and known.relation != Relation.EXCLUSIVE:
-                yield known.name, text
+            found = self.resources.get(name)
+            if found and found.counted != Counted.NO and found.relation != Relation.EXCLUSIVE:
+                yield found.name, text
 
     def queue_on(self, queue: str, host: str) -> Queue | None:
         """Return a queue as it is on a host; None for one that is not known."""
-        known = self.queues.get(queue)
-        return known.on(host, self.groups_of(host)) if known and known.varying else known
+        found = self.queues.get(queue)
+        return found.on(host, self.groups_of(host)) if found and found.varying else found
 
     @property
     def placed(self) -> frozenset[str]:

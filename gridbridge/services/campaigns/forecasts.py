@@ -73,8 +73,8 @@ class Forecasts:
         kept = self._kept.get(shown.number)
         if shown.state is not CampaignState.IN_TREATMENT or made is None:
             self._made.pop(shown.number, None)
-            told = error_of(kept) if kept else None
-            return replace(shown, forecast_error=told, at=self._at_each(shown, ()))
+            error = error_of(kept) if kept else None
+            return replace(shown, forecast_error=error, at=self._at_each(shown, ()))
         forecast = made.forecast
         return replace(
             shown,
@@ -90,7 +90,7 @@ class Forecasts:
         """Return a campaign at its clusters; of one that has ended nothing is left there."""
         if not (shown.state.is_alive or shown.number in self._there):
             return ()
-        by_name = {one.cluster: one for one in services}
+        by_name = {service.cluster: service for service in services}
         return tuple(self._at(shown.number, name, by_name.get(name)) for name in shown.clusters)
 
     def errors(self) -> ShownErrors | None:

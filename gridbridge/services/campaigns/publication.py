@@ -121,7 +121,7 @@ class Publication:
         """
         for campaign in self._killed:
             self._show_whole(campaign)
-        others = [one for one in attempts if one.campaign not in self._killed]
+        others = [attempt for attempt in attempts if attempt.campaign not in self._killed]
         self._killed.clear()
         self._begun.clear()
         self._show_touched(others, are_asked=are_asked)
@@ -138,10 +138,10 @@ class Publication:
         ends: dict[int, list[Ended]] = defaultdict(list)
         for (campaign, part), numbers in sorted(touched.items()):
             shown = [one for one in self._show_part(campaign, part) if one.number in numbers]
-            ends[campaign] += (end_of(one, now) for one in shown if one.has_ended)
+            ends[campaign] += (end_of(task, now) for task in shown if task.has_ended)
             if are_asked:
-                again = (one for one in shown if one.is_waiting)
-                ends[campaign] += (_failed(one, now).taken_back() for one in again)
+                again = (task for task in shown if task.is_waiting)
+                ends[campaign] += (_failed(task, now).taken_back() for task in again)
         for campaign, found in ends.items():
             tasks_shown.add_ends(campaign, added_up(found, now), self._folder)
 
@@ -151,7 +151,7 @@ class Publication:
         counted = tuple(end.taken_back() for end in tasks_shown.ends(campaign, self._folder))
         for part in range(self._tasks.last(campaign) // A_FILE + 1):
             shown = self._show_part(campaign, part)
-            ends = (end_of(one, now) for one in shown if one.has_ended)
+            ends = (end_of(task, now) for task in shown if task.has_ended)
             counted = added_up((*counted, *ends), now)
         tasks_shown.add_ends(campaign, counted, self._folder)
 

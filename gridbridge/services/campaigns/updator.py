@@ -210,9 +210,10 @@ class Updator:
 
     def _last_arrays(self, campaigns: Iterable[Campaign]) -> dict[int, Mapping[str, int]]:
         """Return the last array at each cluster, of campaigns that have epilogues."""
-        with_steps = (one for one in campaigns if one.jdl.has_steps)
+        with_steps = (campaign for campaign in campaigns if campaign.jdl.has_steps)
         return {
-            one.number: self._tries.last_arrays(one.number, one.jdl.clusters) for one in with_steps
+            campaign.number: self._tries.last_arrays(campaign.number, campaign.jdl.clusters)
+            for campaign in with_steps
         }
 
     def _scripts(

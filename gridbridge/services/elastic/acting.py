@@ -112,7 +112,7 @@ class Balancer:
         left = untended.left_off(world, self._memory.nodes.all())
         prefix = self._site.rules.prefix_at(world.cluster)
         forgetting = self._acts.membership.forgetting
-        own = self._site.own_hosts | {short_name(one.name) for one in left}
+        own = self._site.own_hosts | {short_name(host.name) for host in left}
         lost = untended.machineless(world, prefix, self.patience.silent_s, own)
         telling.machineless(lost, forgetting)
         telling.off_under_tasks(untended.off_under_tasks(world), clearing)
@@ -172,8 +172,8 @@ class Balancer:
         if site.kills_master:
             ended = mastership.to_end(seen.situation, seen.world, plan, site.rules)
         machine = ended[1].id if ended else ""
-        told = deciding.told(plan, site.rules, site.demand, is_alone=is_alone, ended=machine)
-        return RoundPlan(plan=plan, dues=dues, told=resting.told_too(told, rest), ended=ended)
+        decided = deciding.told(plan, site.rules, site.demand, is_alone=is_alone, ended=machine)
+        return RoundPlan(plan=plan, dues=dues, told=resting.told_too(decided, rest), ended=ended)
 
     def _rest(self, plan: Plan, seen: Seen) -> Rest | None:
         """Return which of the site's own hosts rest or work again; None where nobody squeezes."""

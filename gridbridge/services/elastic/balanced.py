@@ -62,7 +62,7 @@ class RoundPlan:
     @property
     def done(self) -> tuple[str, ...]:
         """What is done with nodes, and with the master's machine, in words."""
-        nodes = tuple(one.words for one in self.dues if one.is_done)
+        nodes = tuple(due.words for due in self.dues if due.is_done)
         if not self.ended:
             return nodes
         return (*nodes, f"the master's machine {self.ended[1].id} is ended")

@@ -48,7 +48,7 @@ def filled(seen: Situation, policy: Policy, path: str = "") -> Situation:
         return seen
     with _memory(path) as memory:
         is_squeezed = policy.squeeze.enabled
-        own = {one.provider for one in policy.powered.values() if not is_squeezed}
+        own = {host.provider for host in policy.powered.values() if not is_squeezed}
         nodes = tuple(
             rounds.noted(one, seen.now)
             for one in memory.nodes.all()
@@ -70,14 +70,14 @@ def _memory(path: str) -> "Iterator[Memory]":
         database.close()
 
 
-def remembered(seen: Situation, memory: "Memory", rules: Balance, demand: Demand) -> Situation:
+def remembered(situation: Situation, memory: "Memory", rules: Balance, demand: Demand) -> Situation:
     """Return a cell with all that is remembered but nodes; nothing of it is later than now."""
-    able = (job for one in seen.cell.waiting if one.can_start for job in one.jobs)
+    able = (job for one in situation.cell.waiting if one.can_start for job in one.jobs)
     return replace(
-        seen,
-        last_change=by_now(memory.last_change(), seen.now),
-        eligible_since=memory.eligible(able, seen.now),
-        watched=memory.watched(seen.now),
-        failed=rounds.left_out(memory.records(seen.now), rules, demand.retry_s, seen.now),
-        spent=memory.spent(seen.now),
+        situation,
+        last_change=by_now(memory.last_change(), situation.now),
+        eligible_since=memory.eligible(able, situation.now),
+        watched=memory.watched(situation.now),
+        failed=rounds.left_out(memory.records(situation.now), rules, demand.retry_s, situation.now),
+        spent=memory.spent(situation.now),
     )

@@ -54,7 +54,7 @@ def without(plan: Plan, found: Rest | None, own: Set[str]) -> Plan:
     """
     if found is None:
         return plan
-    left = tuple(one for one in plan.remove if one not in own and one != found.last)
+    left = tuple(name for name in plan.remove if name not in own and name != found.last)
     refused = plan.refused
     if found.last:
         refused = (*refused, Refused(host=found.last, cause=Refusal.LAST_AT_WORK))

@@ -26,8 +26,8 @@ def findings(policy: Policy) -> tuple[Finding, ...]:
 def _findings(policy: Policy) -> Iterator[Finding]:
     for name, storage in policy.storage.items():
         there = away(policy, storage.cluster)
-        place = there.login.host if there.login else host.name()
-        yield from area_names.findings(name, storage.path, place, _taken(there, storage))
+        machine = there.login.host if there.login else host.name()
+        yield from area_names.findings(name, storage.path, machine, _taken(there, storage))
 
 
 def _taken(there: Away, storage: Storage) -> dict[str, str] | None:

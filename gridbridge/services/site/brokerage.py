@@ -53,7 +53,7 @@ def findings(
 
 def _former(path: str) -> dict[str, int]:
     """Return the numbers that queues had before any other was given, by queue."""
-    return {one.undo.name: int(one.undo.value) for one in changes.recall(path)}
+    return {change.undo.name: int(change.undo.value) for change in changes.recall(path)}
 
 
 def apply(

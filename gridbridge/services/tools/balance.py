@@ -47,30 +47,34 @@ def plan(given: Given, now: datetime, folder: str = "", path: str = CONFIG) -> T
     that contradict each other.
     """
     policy = configured.about(folder, path)
-    seen = _seen(policy, folder, now)
-    return _decided(seen, policy, given, is_live=not folder)
+    situation = _seen(policy, folder, now)
+    return _decided(situation, policy, given, is_live=not folder)
 
 
-def _decided(seen: Situation, policy: Policy, given: Given, *, is_live: bool) -> Told:
+def _decided(situation: Situation, policy: Policy, given: Given, *, is_live: bool) -> Told:
     """Decide by the policy, and by a squeeze where its hosts are known here."""
     rules, demand = ruled(policy, given)
-    switched = {one.provider for one in policy.powered.values()}
+    switched = {host.provider for host in policy.powered.values()}
     if not (is_live and policy.squeeze.enabled and switched) or is_hidden():
-        return deciding.decide(seen, rules, demand, policy.pools, is_faithful=given.is_faithful)
+        return deciding.decide(
+            situation, rules, demand, policy.pools, is_faithful=given.is_faithful
+        )
     from gridbridge.services.tools.squeeze import movable  # imports all providers
 
-    own = {one.name for one in seen.nodes if one.pool in switched}
+    own = {node.name for node in situation.nodes if node.pool in switched}
     tags = tags_by_host(tagging.tags(policy))
-    standby = resting.standby_of(seen, own, demand.retry_s, tags)
-    seen = replace(seen, standby=standby)
-    planned = deciding.planned(seen, rules, demand, policy.pools, is_faithful=given.is_faithful)
-    facts = RestFacts(tags=tags, movable=movable(policy, seen))
-    mine = resting.only(seen, own, demand.retry_s)
+    standby = resting.standby_of(situation, own, demand.retry_s, tags)
+    situation = replace(situation, standby=standby)
+    planned = deciding.planned(
+        situation, rules, demand, policy.pools, is_faithful=given.is_faithful
+    )
+    facts = RestFacts(tags=tags, movable=movable(policy, situation))
+    mine = resting.only(situation, own, demand.retry_s)
     found, _, _ = resting.decide(mine, planned, rules, policy.squeeze, facts)
-    told = deciding.told(
+    decision = deciding.told(
         resting.without(planned, found, own), rules, demand, is_alone=not (found.on or found.off)
     )
-    return resting.told_too(told, found)
+    return resting.told_too(decision, found)
 
 
 def read(path: str = CONFIG) -> Policy:
@@ -139,13 +143,13 @@ def explain(
     `nodes` are the balancer's, where somebody may see them; a folder tells its own.
     """
     policy = configured.about(folder, path)
-    seen = _seen(policy, folder, now)
+    situation = _seen(policy, folder, now)
     if nodes and not folder:
-        seen = replace(seen, nodes=tuple(noted(one, seen.now) for one in nodes))
-    told = _decided(seen, policy, Given(), is_live=not folder)
+        situation = replace(situation, nodes=tuple(noted(one, situation.now) for one in nodes))
+    decision = _decided(situation, policy, Given(), is_live=not folder)
     if what.isascii() and what.isdecimal():
-        return _of_job(int(what), seen, told)
-    found = _of_host(what, nodes, seen, told, is_unseen=not folder and is_hidden())
+        return _of_job(int(what), situation, decision)
+    found = _of_host(what, nodes, situation, decision, is_unseen=not folder and is_hidden())
     if found.node and found.node.state is NodeState.STANDBY and by_hand.is_own_host(found.node):
         tags = tags_by_host(tagging.tags(configured.with_own_cluster(path)))
         return replace(found, reason=by_hand.waking(found.node, tags))

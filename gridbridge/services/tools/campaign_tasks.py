@@ -50,9 +50,9 @@ def failed(one: ShownCampaign, folder: str = PUBLISHED) -> tuple[ShownTask, ...]
     return tuple(each for each in every if each.has_failed or (is_over and each.word == DROPPED))
 
 
-def with_ends(one: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign:
+def with_ends(campaign: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign:
     """Return a campaign with what ended at each of its clusters."""
-    return progress.with_ends(one, ends(one, folder))
+    return progress.with_ends(campaign, ends(campaign, folder))
 
 
 def ends(one: ShownCampaign, folder: str = PUBLISHED) -> tuple[Ended, ...]:

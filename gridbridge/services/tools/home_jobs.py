@@ -76,11 +76,11 @@ def _queues(
     from gridbridge.services.tools.explain import explained  # few jobs wait without a transfer
 
     shown = files.read_all(folder)
-    routes = {one.queue: one for one in shown.service.routes} if shown.service else {}
+    routes = {route.queue: route for route in shown.service.routes} if shown.service else {}
     for name, queue in policy.queues.items():
         try:
-            told = explained((str(job),), name, path)
-            refused = told.refused or told.kept
+            answer = explained((str(job),), name, path)
+            refused = answer.refused or answer.kept
         except GridbridgeError as error:
             refused = str(error)
         route = routes.get(name)

@@ -86,11 +86,11 @@ def plan(
     )
 
 
-def movable(policy: Policy, seen: Situation) -> Mapping[str, tuple[Shape, ...]]:
+def movable(policy: Policy, situation: Situation) -> Mapping[str, tuple[Shape, ...]]:
     """Return the tasks that may run elsewhere again, where a squeeze moves such."""
-    if policy.squeeze.restriction is not Restriction.RERUNNABLE or not seen.nodes:
+    if policy.squeeze.restriction is not Restriction.RERUNNABLE or not situation.nodes:
         return {}
-    return membership_of(policy).movable(one.name for one in seen.nodes)
+    return membership_of(policy).movable(one.name for one in situation.nodes)
 
 
 def _with_own(seen: Situation, policy: Policy, tell: Untold) -> Situation:

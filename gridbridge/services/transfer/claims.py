@@ -176,8 +176,11 @@ class Claims:
         known = (*self._ledger.all(), *self._ledger.ended.values())
         names = frozenset(
             name
-            for one in known
-            for name in (name_of(one.claim, one.uid), key_of(one.claim, one.uid)[0])
+            for transfer in known
+            for name in (
+                name_of(transfer.claim, transfer.uid),
+                key_of(transfer.claim, transfer.uid)[0],
+            )
         )
         self._files.sweep(names, self._clock.now_s())
 

@@ -45,5 +45,5 @@ class RoomWatch:
 
 def rooms_of(tmpdirs: Iterable[str]) -> dict[str, Room]:
     """Return how much room folders have for TMPDIR; one that is not there is execd's trouble."""
-    seen = {folder: host.room(folder) for folder in tmpdirs}
-    return {folder: room for folder, room in seen.items() if not room.trouble}
+    rooms = {folder: host.room(folder) for folder in tmpdirs}
+    return {folder: room for folder, room in rooms.items() if not room.trouble}

@@ -38,5 +38,5 @@ class Tmpdirs:
 
     def _ask(self, queues: tuple[str, ...]) -> frozenset[str]:
         at, here = home(self._policy, self._policy.site.cluster), host.name()
-        told = (keeper_of(at).queue_value(at, queue, TMPDIR, here) for queue in queues)
-        return frozenset(folder for folder in told if folder.startswith("/"))
+        folders = (keeper_of(at).queue_value(at, queue, TMPDIR, here) for queue in queues)
+        return frozenset(folder for folder in folders if folder.startswith("/"))

@@ -114,10 +114,10 @@ def _chunks(channel: paramiko.Channel) -> Iterator[bytes]:
 
 
 def _ask(
-    line: Line, known: ConfiguredLogin, request: bytes, deadline: float, most_bytes: int
+    line: Line, login: ConfiguredLogin, request: bytes, deadline: float, most_bytes: int
 ) -> tuple[Completed, bool]:
     try:
-        channel = _channel(line, known, deadline)
+        channel = _channel(line, login, deadline)
     except TROUBLES as error:
         _drop(line)
         return _failed(words_of(error)), True

@@ -215,7 +215,7 @@ class CampaignTries:
         first = {(one.campaign, one.task) for one in attempts if one.attempt == 1}
         later = {(one.campaign, one.task) for one in attempts if one.attempt > 1}
         tasks: dict[int, list[int]] = {}
-        for campaign, task in sorted(later | {one for one in first if one in copied}):
+        for campaign, task in sorted(later | {key for key in first if key in copied}):
             tasks.setdefault(campaign, []).append(task)
         return tuple(
             Tried(**dict(row) | {"outcome": Outcome(row["outcome"])})

@@ -103,10 +103,10 @@ def parse(text: str, path: str) -> Cluster:
     """Read the text of a file."""
     sections = _sections(text, path)
     groups = [_group(row) for row in _rows(sections["groups"], path, 4, ("",))]
-    at_uuid = _places(one.uuid for one in groups)
+    at_uuid = _places(group.uuid for group in groups)
     rows = _rows(sections["nodes"], path, 9, NODE_LATER)
     nodes = tuple(_node(row, at_uuid) for row in rows)
-    at_node = _places(one.name for one in nodes)
+    at_node = _places(node.name for node in nodes)
     rows = _rows(sections["instances"], path, 10, INSTANCE_LATER)
     instances = tuple(_instance(row, at_node) for row in rows)
     policy = DEFAULT_POLICY

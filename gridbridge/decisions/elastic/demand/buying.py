@@ -31,7 +31,9 @@ def buy(need: Need, tasks: int, purchase: Purchase) -> int:
     takes back, then those of which the least stays unused.
     """
     tasks -= _wake(need, tasks, purchase)
-    for offer in sorted(_pools(need, purchase), key=lambda one: _rank(one, need, tasks, purchase)):
+    for offer in sorted(
+        _pools(need, purchase), key=lambda pool: _rank(pool, need, tasks, purchase)
+    ):
         for choice in _choices(need, offer, purchase):
             tasks -= _from(offer, choice, tasks, purchase) if tasks else 0
     return tasks
@@ -42,7 +44,7 @@ def too_few(need: Need, purchase: Purchase) -> Refused | None:
     if need.pieces == 1:
         return None
     found = list[tuple[int, int]]()
-    for offer in (one for one in _pools(need, purchase) if one.hindrance is None):
+    for offer in (pool for pool in _pools(need, purchase) if pool.hindrance is None):
         for group, room_for in _groups(offer, need, purchase):
             fit, nodes = _least(offer, group, need, 1, purchase, need.pieces)
             may, _ = _most(offer, group, room_for, need, purchase)
@@ -50,16 +52,16 @@ def too_few(need: Need, purchase: Purchase) -> Refused | None:
                 found.append((nodes, may))
     if not found:
         return None
-    nodes, may = min(found, key=lambda one: one[0] - one[1])
+    nodes, may = min(found, key=lambda counts: counts[0] - counts[1])
     return Refused(cause=Refusal.TOO_FEW, wanted=str(nodes), has=str(may))
 
 
 def _pools(need: Need, purchase: Purchase) -> Iterator[Offer]:
     """Return the pools whose nodes could run a task, and those whose nodes would be nowhere."""
-    for one in purchase.offers:
-        is_nowhere = one.hindrance is Verdict.NO_SUCH_PLACE
-        if not one.hosts and (is_nowhere or pieces_in(need, one.room, purchase.ground)):
-            yield one
+    for offer in purchase.offers:
+        is_nowhere = offer.hindrance is Verdict.NO_SUCH_PLACE
+        if not offer.hosts and (is_nowhere or pieces_in(need, offer.room, purchase.ground)):
+            yield offer
 
 
 def _rank(offer: Offer, need: Need, tasks: int, purchase: Purchase) -> tuple[object, ...]:
@@ -73,8 +75,10 @@ def _choices(need: Need, offer: Offer, purchase: Purchase) -> list[Need]:
     found = in_one_environment(need, rooms)
     if len(found) == 1:
         return [need]
-    some = [one for one in found if pieces_in(one, offer.room, purchase.ground)]
-    return sorted(some, key=lambda one: -_there(one, purchase.blocks, purchase.ground)) or [need]
+    usable = [choice for choice in found if pieces_in(choice, offer.room, purchase.ground)]
+    return sorted(usable, key=lambda choice: -_there(choice, purchase.blocks, purchase.ground)) or [
+        need
+    ]
 
 
 def _wake(need: Need, tasks: int, purchase: Purchase) -> int:
@@ -97,10 +101,10 @@ def _wake(need: Need, tasks: int, purchase: Purchase) -> int:
 def _asleep(need: Need, purchase: Purchase) -> Blocks:
     """Return the hosts on standby that may be woken for a need, each of them a block."""
     every = (
-        (one.room, (host,))
-        for one in purchase.offers
-        for host in one.hosts
-        if host not in purchase.woken and pieces_in(need, one.room, purchase.ground)
+        (offer.room, (host,))
+        for offer in purchase.offers
+        for host in offer.hosts
+        if host not in purchase.woken and pieces_in(need, offer.room, purchase.ground)
     )
     return tuple(every)[: max(0, purchase.purse.for_price(0.0)[0])]
 
@@ -204,7 +208,7 @@ def _least(
     """Return how many tasks fit with at most so many new nodes, and the fewest that do for them."""
     most, blocks = min(most, tasks * need.pieces), purchase.blocks
     if need.pieces > 1:
-        own = (one for one in blocks if one[0].group == group)
+        own = (block for block in blocks if block[0].group == group)
         blocks = merged((*own, *_beside(group, need, purchase)))
     if need.pieces > 1 and (need.is_apart or need.is_exclusive):
         return _halved(offer, group, need, tasks, blocks, most, purchase.ground)

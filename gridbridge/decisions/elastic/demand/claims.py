@@ -109,10 +109,10 @@ def claims(
     return tuple(found), tuple(refused)
 
 
-def told_of(told: Refused | None, jobs: Iterable[int]) -> Iterator[Refused]:
+def told_of(refusal: Refused | None, jobs: Iterable[int]) -> Iterator[Refused]:
     """Give a refusal of each of some jobs."""
-    if told is not None:
-        yield from (replace(told, job=job) for job in jobs)
+    if refusal is not None:
+        yield from (replace(refusal, job=job) for job in jobs)
 
 
 def _claim(
@@ -145,7 +145,7 @@ def _cause(row: Waiting, seen: Situation) -> Refusal | None:
         return cause
     shape = row.shape
     named = (text for name, text in shape.requests if long_name(name) == QNAME)
-    asked = shape.queues or tuple(one for text in named for one in text.split("|"))
+    asked = shape.queues or tuple(name for text in named for name in text.split("|"))
     return Refusal.BEST_EFFORT if asked and _all_left_out(asked, seen) else None
 
 

@@ -72,7 +72,7 @@ def _wanted(
     scene: Scene,
 ) -> tuple[tuple[Claim, ...], tuple[Refused, ...], Mapping[int, Watched]]:
     """Return what is demand, why the other jobs are none, and what to know of them next time."""
-    seen, after_s = scene.seen, scene.demand.stuck_after_s
+    seen, after_s = scene.situation, scene.demand.stuck_after_s
     still = stuck.still(seen, after_s)
     wanted, refused = claims(
         seen, widest(seen.cell, [one.room for one in scene.offers]), still.keys()
@@ -82,7 +82,7 @@ def _wanted(
 
 
 def _figures(scene: Scene, wanted: Sequence[Claim]) -> Figures:
-    seen = scene.seen
+    seen = scene.situation
     nodes, by_host = nodes_of(seen), instances_of(seen)
     usable = [one for some in by_host.values() for one in some if one.is_usable]
     hosts, unready = counted(seen)
@@ -135,9 +135,9 @@ def _impossible(scene: Scene, packed: Packed) -> Iterator[Refused]:
 
 def _there(scene: Scene) -> tuple[tuple[str, Room], ...]:
     """Return the hosts as they are when nothing runs there, each with the pool of its node."""
-    seen, own = scene.seen, Nodes(scene.seen.nodes)
-    patterns = patterns_of(one.shape for one in seen.cell.waiting)
-    rooms = whole_rooms(seen, instances_of(seen), scene.ground, patterns)
+    situation, own = scene.situation, Nodes(scene.situation.nodes)
+    patterns = patterns_of(row.shape for row in situation.cell.waiting)
+    rooms = whole_rooms(situation, instances_of(situation), scene.ground, patterns)
     return tuple((node.pool if (node := own.of_host(name)) else "", r) for name, r in rooms.items())
 
 
@@ -205,7 +205,7 @@ def _patient(
 
 def _slot_s(scene: Scene, wanted: Sequence[Claim]) -> float | None:
     """Return the seconds of one slot until all is done; None where a run time is unknown."""
-    seen = scene.seen
+    seen = scene.situation
     there = [one for some in instances_of(seen).values() for one in some if one.is_usable]
     if any(one.used > sum(each.slots for each in one.begun) for one in there):
         return None  # nobody tells whose tasks have them
@@ -216,14 +216,14 @@ def _slot_s(scene: Scene, wanted: Sequence[Claim]) -> float | None:
 
 
 def _elsewhere(scene: Scene) -> ends.Elsewhere:
-    seen = scene.seen
+    seen = scene.situation
     rooms = away(seen, scene.ground, patterns_of(one.shape for one in seen.cell.waiting))
     return ends.Elsewhere(seen.elsewhere, seen.elsewhere_free, rooms, scene.ground)
 
 
 def _could_run(need: Need, scene: Scene) -> bool:
     """Say whether a host that is there has slots enough, once they are free."""
-    return any(one.total >= need.slots and one.is_usable for one in scene.seen.cell.instances)
+    return any(one.total >= need.slots and one.is_usable for one in scene.situation.cell.instances)
 
 
 def _bought(
@@ -237,7 +237,7 @@ def _bought(
         offers=scene.offers,
         ground=scene.ground,
     )
-    refused, found = {one.job for one in plan.refused}, list(plan.refused)
+    refused, found = {refusal.job for refusal in plan.refused}, list(plan.refused)
     for claim, tasks in ripe:
         if buy(claim.need, tasks, purchase):
             jobs = [job for job in claim.jobs if job not in refused]
@@ -249,7 +249,7 @@ def _bought(
 
 def _purse(scene: Scene, nodes: int) -> Purse:
     known = scene.rules, scene.demand, scene.pools
-    return purse(scene.seen, *known, scene.most, nodes, scene.least)
+    return purse(scene.situation, *known, scene.most, nodes, scene.least)
 
 
 def _first(plan: Plan, scene: Scene, ripe: list[tuple[Claim, int]], short: int) -> Plan:
@@ -271,7 +271,7 @@ def _told(plan: Plan, scene: Scene, purchase: Purchase, short: int) -> Plan:
     """
     pool = next(iter(purchase.bought), None)
     bought = purchase.bought.get(pool, []) if pool is not None else []
-    wake = tuple(name for name in scene.seen.standby or () if name in purchase.woken)
+    wake = tuple(name for name in scene.situation.standby or () if name in purchase.woken)
     if len(wake) + sum(map(len, purchase.bought.values())) < short:
         return _minimum(plan, scene, short)
     if wake:

@@ -17,7 +17,7 @@ def lacking(
     A parallel task may lie on new nodes and on hosts that are there, which are told with their
     pools and as they are when nothing runs on them.
     """
-    if any(_could(need, one, ground, there) for one in offers):
+    if any(_could(need, offer, ground, there) for offer in offers):
         return None
     if any(pieces_in(need, one.room, ground) for one in offers):
         return Refused(cause=Refusal.TOO_SPREAD)
@@ -59,7 +59,7 @@ def _lacks(need: Need, room: Room, ground: Ground) -> Iterator[Refused]:
     widest = max((one.free for one in parts), default=0)
     if widest < need.slots:
         yield Refused(cause=Refusal.TOO_WIDE, wanted=str(need.slots), has=str(widest))
-    has = dict(room.amounts) | dict(own for one in parts for own in one.amounts)
+    has = dict(room.amounts) | dict(own for part in parts for own in part.amounts)
     for name, amount in need.amounts:
         if has.get(name, 0.0) < amount and (name in has or lacks(name, room, ground)):
             yield _too_much(name, amount, has.get(name, 0.0))
@@ -70,7 +70,7 @@ def _lacks(need: Need, room: Room, ground: Ground) -> Iterator[Refused]:
 
 def _limited(need: Need, room: Room) -> Iterator[str]:
     """Give what a task asks for that its queues limit, such as a run time."""
-    limits = {name for one in room.parts for name, _ in one.values}
+    limits = {name for part in room.parts for name, _ in part.values}
     return (f"{one.name}={one.value}" for one in need.values if one.name in limits)
 
 

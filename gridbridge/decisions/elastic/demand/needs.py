@@ -48,7 +48,7 @@ class Need:
     @property
     def named(self) -> tuple[str, ...]:
         """What -l qname asks for: each of them has to fit a queue."""
-        return tuple(one.value for one in self.values if one.name == QNAME)
+        return tuple(wanted.value for wanted in self.values if wanted.name == QNAME)
 
 
 def need_of(shape: Shape, layout: Layout, widest: int) -> Need:
@@ -189,14 +189,14 @@ def _is_like(pattern: str, there: str) -> bool:
 
 def is_named(expression: str, names: Iterable[str]) -> bool:
     """Say whether `-l hostname` or `-l qname` may mean it: `n1`, `n*|m1`, `!n1&!n2` (sge_types)."""
-    known = tuple(name.lower() for name in names)
+    lowered = tuple(name.lower() for name in names)
 
-    def holds(one: str) -> bool:
-        wanted = one.removeprefix("!")
-        return any(fnmatchcase(name, wanted) for name in known) == (wanted == one)
+    def holds(pattern: str) -> bool:
+        wanted = pattern.removeprefix("!")
+        return any(fnmatchcase(name, wanted) for name in lowered) == (wanted == pattern)
 
     ways = expression.lower().replace("(", "").replace(")", "").split("|")
-    return any(all(holds(one.strip()) for one in way.split("&")) for way in ways)
+    return any(all(holds(pattern.strip()) for pattern in way.split("&")) for way in ways)
 
 
 def _plain(text: str) -> float:

@@ -23,8 +23,8 @@ def place(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> tuple[int, 
     done = 0
     for each in in_one_environment(need, (room for room, _ in blocks)):
         for group in dict.fromkeys(room.group for room, _ in blocks):
-            own = tuple(one for one in blocks if one[0].group == group)
-            others = tuple(one for one in blocks if one[0].group != group)
+            own = tuple(block for block in blocks if block[0].group == group)
+            others = tuple(block for block in blocks if block[0].group != group)
             fit, own = _within(each, tasks - done, own, ground)
             done, blocks = done + fit, (*own, *others) if fit else blocks
     return done, blocks
@@ -38,7 +38,7 @@ def in_one_environment(need: Need, rooms: Iterable[Room]) -> tuple[Need, ...]:
     if need.pieces == 1 or len(need.environments) < 2:
         return (need,)
     parts = (part for room in rooms for part in room.parts)
-    sets = {need.environments.intersection(one.environments) for one in parts} - {frozenset()}
+    sets = {need.environments.intersection(part.environments) for part in parts} - {frozenset()}
     if len(sets) < 2:
         return (need,)
     names = sorted(frozenset().union(*sets))

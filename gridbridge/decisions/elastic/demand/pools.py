@@ -136,7 +136,7 @@ def room_of(pool: Pool, ground: Ground, patterns: frozenset[str]) -> Room:
     counted = {name for name in told if _is_counted(name, layout)}
     return Room(
         parts=tuple(
-            part_of(one, pool.slots, layout, groups) for one in queues_of(pool, groups, ground)
+            part_of(queue, pool.slots, layout, groups) for queue in queues_of(pool, groups, ground)
         ),
         amounts=amounts_of((name, told[name]) for name in counted),
         values=tuple(sorted((name, text) for name, text in told.items() if name not in counted)),

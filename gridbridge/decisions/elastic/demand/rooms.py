@@ -71,7 +71,7 @@ def pieces_in(need: Need, room: Room, ground: Ground) -> int:
         return 0
     if not all(_has_value(one, room, ground) for one in need.values):
         return 0
-    count = sum(_in_part(need, one, room, ground) for one in room.parts)
+    count = sum(_in_part(need, part, room, ground) for part in room.parts)
     left, spent = dict(room.amounts), _spent(need)
     return min((count, *(_times(left[name], each) for name, each in spent if name in left)))
 
@@ -91,7 +91,7 @@ def _in_part(need: Need, part: Part, room: Room, ground: Ground) -> int:
 
 def _spent(need: Need) -> tuple[tuple[str, float], ...]:
     """Return what a piece uses up of consumables."""
-    return tuple(one for one in (*need.amounts, *need.usual) if one[1] > 0)
+    return tuple(amount for amount in (*need.amounts, *need.usual) if amount[1] > 0)
 
 
 def _times(left: float, amount: float) -> int:
@@ -113,7 +113,7 @@ def _has_value(wanted: Wanted, room: Room, ground: Ground) -> bool:
     if has is not None:
         return is_met(wanted, has)
     there = ground.told.get(wanted.name, frozenset())
-    limits = any(name == wanted.name for one in room.parts for name, _ in one.values)
+    limits = any(name == wanted.name for part in room.parts for name, _ in part.values)
     return limits or not room.is_new or not there or any(is_met(wanted, one) for one in there)
 
 
@@ -131,7 +131,7 @@ def is_open(need: Need, part: Part, room: Room, ground: Ground) -> bool:
 
 
 def _is_asked(need: Need, queue: str, room: Room, ground: Ground) -> bool:
-    if not all(is_named(one, (queue,)) for one in need.named):
+    if not all(is_named(expression, (queue,)) for expression in need.named):
         return False
     if not need.queues:
         return bool(ground.layout.queues or need.named) or queue == ground.queue

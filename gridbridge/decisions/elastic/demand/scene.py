@@ -24,7 +24,7 @@ from gridbridge.model.elastic.sections import Balance, Demand, Pool
 class Scene:
     """A cell, the rules, what is free there, and what new nodes there may be."""
 
-    seen: Situation
+    situation: Situation
     rules: Balance
     demand: Demand
     pools: Mapping[str, Pool]
@@ -38,28 +38,32 @@ class Scene:
     most: int
 
 
-def scene_of(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, Pool]) -> Scene:
+def scene_of(
+    situation: Situation, rules: Balance, demand: Demand, pools: Mapping[str, Pool]
+) -> Scene:
     """Work out the scene of a round."""
-    ground = ground_of(seen, rules.queue)
-    patterns = patterns_of(one.shape for one in seen.cell.waiting)
-    order = preference(seen, pools, demand)
-    usual = usual_room(seen, ground, patterns)
-    found = offers(seen, pools, ground, patterns, usual, demand)
-    rooms = {one.name: one.room for one in found}
+    ground = ground_of(situation, rules.queue)
+    patterns = patterns_of(row.shape for row in situation.cell.waiting)
+    order = preference(situation, pools, demand)
+    usual = usual_room(situation, ground, patterns)
+    found = offers(situation, pools, ground, patterns, usual, demand)
+    rooms = {offer.name: offer.room for offer in found}
     if usual is not None:
         rooms.setdefault(AS_USUAL, usual)
-    there = standing(seen, ground, patterns, tuple(reversed(order)))
-    poolless = (one.name for one in seen.nodes if one.state.is_coming and one.pool not in rooms)
-    own = whole_rooms(seen, (*poolless, *(seen.standby or ())), ground, patterns)
-    arriving = coming(seen, rooms, own, demand.boot_timeout_s)
-    least, most = bounds_at(rules, demand, seen.local_now)
+    there = standing(situation, ground, patterns, tuple(reversed(order)))
+    poolless = (
+        node.name for node in situation.nodes if node.state.is_coming and node.pool not in rooms
+    )
+    own = whole_rooms(situation, (*poolless, *(situation.standby or ())), ground, patterns)
+    arriving = coming(situation, rooms, own, demand.boot_timeout_s)
+    least, most = bounds_at(rules, demand, situation.local_now)
     return Scene(
-        seen=seen,
+        situation=situation,
         rules=rules,
         demand=demand,
         pools=pools,
         ground=ground,
-        offers=(*resting_offers(seen, own, ground), *found),
+        offers=(*resting_offers(situation, own, ground), *found),
         there=there,
         rooms=(*there, *arriving),
         arriving=sum(len(names) * room.free for room, names in arriving),

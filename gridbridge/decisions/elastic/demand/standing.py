@@ -60,15 +60,15 @@ def instances_of(seen: Situation) -> dict[str, list[Instance]]:
     return found
 
 
-def is_left_out(queue: str, seen: Situation, host: str = "") -> bool:
+def is_left_out(queue: str, situation: Situation, host: str = "") -> bool:
     """Say whether the tasks of a queue are no occupation: best-effort ones, and those elsewhere.
 
     On a host it may be otherwise than it usually is.
     """
-    if queue in seen.best_effort:
+    if queue in situation.best_effort:
         return True
-    known = seen.layout.queue_on(queue, host)
-    return known is not None and known.is_left_out
+    found = situation.layout.queue_on(queue, host)
+    return found is not None and found.is_left_out
 
 
 def closed_by_hand(seen: Situation) -> frozenset[str]:
@@ -173,7 +173,7 @@ def _room(
     groups = (
         ground.layout.groups_of(host.name) if _asks_groups(ground.layout, patterns) else frozenset()
     )
-    is_taken = not is_whole and any(one.is_taken for one in instances)
+    is_taken = not is_whole and any(instance.is_taken for instance in instances)
     free = {one.queue: one.total if is_whole else one.free for one in instances}
     return Room(
         parts=tuple(
@@ -196,7 +196,7 @@ def _room(
 
 
 def _asks_groups(layout: Layout, patterns: frozenset[str]) -> bool:
-    return bool(patterns) or any(one.varying for one in layout.queues.values())
+    return bool(patterns) or any(queue.varying for queue in layout.queues.values())
 
 
 def part_of(queue: str, free: int, layout: Layout, groups: frozenset[str], host: str = "") -> Part:

@@ -23,9 +23,9 @@ MB_OF_GB = 1024
 def inconsistencies(cluster: Cluster) -> tuple[str, ...]:
     """Say of which nodes much memory or disk is neither free nor an instance's, the last first."""
     taken, stored = _taken(cluster), [0] * len(cluster.nodes)
-    for one in cluster.instances:
-        for place in (one.primary, one.secondary):
-            stored[place] += one.disk if place != NO_NODE else 0
+    for instance in cluster.instances:
+        for index in (instance.primary, instance.secondary):
+            stored[index] += instance.disk if index != NO_NODE else 0
     found = list[str]()
     for node, used_mem, used_disk in zip(cluster.nodes, taken, stored, strict=True):
         mem = int(node.mem) - node.own_mem - used_mem - node.free_mem

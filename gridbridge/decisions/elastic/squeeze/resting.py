@@ -62,23 +62,23 @@ def rest(
     return replace(found, last=tuple(given.values())[-1] if is_last else "")
 
 
-def _given_back(seen: Situation, plan: Plan, hosts: Iterable[Working]) -> dict[str, str]:
+def _given_back(situation: Situation, plan: Plan, hosts: Iterable[Working]) -> dict[str, str]:
     """Return the working hosts that are others' nodes and go, with these, in the plan's order.
 
     Nodes that are not the site's own are to be kept, as far as a squeeze is asked.
     """
-    own = Nodes(seen.nodes)
+    own = Nodes(situation.nodes)
     nodes = {node.name: host.name for host in hosts if (node := own.of_host(host.name))}
-    kept = {one.name for one in seen.nodes if one.is_kept}
+    kept = {node.name for node in situation.nodes if node.is_kept}
     return {nodes[name]: name for name in plan.remove if name in nodes and name in kept}
 
 
 def _rest(
-    seen: Situation,
+    situation: Situation,
     plan: Plan,
     rules: Balance,
     squeeze: Squeeze,
-    known: RestFacts,
+    facts: RestFacts,
     hosts: tuple[Working, ...],
     stay: tuple[Working, ...],
 ) -> Rest:
@@ -94,10 +94,10 @@ def _rest(
     if plan.verdict in BARRED or not rules.max_nodes:
         return _with(told, RestCause.BARRED)
     if plan.add or plan.wake or not reserve.is_enough(squeeze.minimal_reserve):
-        return _woken(told, seen, plan, rules, squeeze, known, hosts)
+        return _woken(told, situation, plan, rules, squeeze, facts, hosts)
     if plan.verdict not in MAY_SHRINK:
         return told
-    return _rested(told, seen, plan, rules, squeeze, stay)
+    return _rested(told, situation, plan, rules, squeeze, stay)
 
 
 def _with(told: Rest, cause: RestCause, **more: tuple[str, ...]) -> Rest:

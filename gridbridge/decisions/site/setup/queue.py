@@ -160,12 +160,12 @@ def _remote(wanted: Wanted, queue: Mapping[str, str]) -> Finding:
     if not wrong:
         return Finding(item=item, state=State.OK, found=f"remote={every[0][1]['remote']}")
     where, found = wrong[0]
-    told = f"remote={found['remote']}" if "remote" in found else "no value of remote"
+    actual = f"remote={found['remote']}" if "remote" in found else "no value of remote"
     edit = _edit(wanted, Verb.MERGE, "complex_values", "remote=TRUE")
     return Finding(
         item=item,
         state=State.BROKEN,
-        found=f"{told} on {where[1:]}" if where else told,
+        found=f"{actual} on {where[1:]}" if where else actual,
         right="remote=TRUE",
         mend=tuple(replace(edit, name=f"{wanted.queue}{where}") for where, _ in wrong),
     )

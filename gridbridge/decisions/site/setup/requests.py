@@ -36,13 +36,13 @@ def request_findings(situation: SetupSituation, queue: Settings) -> Iterator[Fin
 
 def _needed(situation: SetupSituation, queue: Settings) -> Iterator[Complex]:
     """Give the resources that can be asked for and have no value where the queue is."""
-    known = {*queue, *pairs(_here(situation, queue))}
+    present = {*queue, *pairs(_here(situation, queue))}
     for host in situation.home.exec_hosts.values():
-        known |= pairs(host.get("complex_values", "")).keys()
-        known |= pairs(host.get("load_values", "")).keys()
+        present |= pairs(host.get("complex_values", "")).keys()
+        present |= pairs(host.get("load_values", "")).keys()
     for name in situation.wanted.resources:
         row = situation.home.complexes.get(name)
-        if row and row.requestable == ASKABLE and name not in known and not is_place(name):
+        if row and row.requestable == ASKABLE and name not in present and not is_place(name):
             yield row
 
 

@@ -70,9 +70,9 @@ class Actions:
     def _tell_not_deleted(self) -> None:
         """Tell why jobs are left whose owners' accounts are gone: `gridbridge why` shows it."""
         for action_of, why in self.dispatcher.not_deleted:
-            if (one := self.ledger.find(action_of.key)) and not one.is_over:
-                self.ledger.keep(one.but(reason=why))
-                self.ledger.note(one, why)
+            if (transfer := self.ledger.find(action_of.key)) and not transfer.is_over:
+                self.ledger.keep(transfer.but(reason=why))
+                self.ledger.note(transfer, why)
         self.dispatcher.not_deleted.clear()
 
     def _take_result(self, action: Action, one: Transfer, verdict: Message | None) -> bool:
