@@ -1,7 +1,7 @@
-"""Deletes jobs whose owner's account is gone, as the service: it has to be an operator there.
+"""Deletes jobs whose owner's account is gone, as the service, which has to be an operator there.
 
 Nobody can act as such an owner. A job is deleted only if the cluster lists it as that person's,
-under the account of our own transfer or array; the person's name is what the service keeps.
+under the account of our own transfer or array. The service keeps the person's name.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from gridbridge.model.policy import Policy
 
 
 class NotDeleted(GridbridgeError):
-    """A job of an owner whose account is gone is there still, and the service may not delete it."""
+    """The service may not delete a job, and nobody can act as the job's owner."""
 
 
 def delete_job(policy: Policy, cluster: str, owner: str, transfer: str, job: str) -> None:
@@ -29,9 +29,9 @@ def delete_job(policy: Policy, cluster: str, owner: str, transfer: str, job: str
 
 
 def delete_array(policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]) -> int:
-    """Delete the array of a name, which root's ledger has under these ids, and find others.
+    """Delete the array of a name: the jobs of these ids in root's ledger, and any others.
 
-    Returns its id there; 0 for one that was never submitted.
+    Returns the id of the array at the cluster; 0 for an array that was never submitted.
     """
     where = away(policy, cluster)
     far, account = arrays_of(where), policy.clusters[cluster].users.account_of(owner)

@@ -239,7 +239,7 @@ class ShowsRequests(Protocol[Where]):
         ...
 
     def standing(self, where: Where, job: int, /) -> JobStanding:
-        """Return how a listed job stands; ParseError for one that is not there."""
+        """Return how a listed job stands; ParseError for a job that is not listed."""
         ...
 
     def limits(self, where: Where, queue: str, /) -> QueueLimits:

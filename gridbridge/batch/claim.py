@@ -20,10 +20,10 @@ def make(route_says: str) -> str:
 
 
 def keep_key(of: str, spool: str, uid: int) -> None:
-    """Write the key of a claim by file, which nobody else can read; other claims have none.
+    """Write the key of a claim by file, readable by us alone; other claims have no key.
 
-    Its folder has to be the spool's owner's, for anybody may make a name in the spool. Raises
-    StateError when it is not, or the key can't be written.
+    The folder of keys has to belong to the spool's owner, for anybody may make a name in the spool.
+    Raises StateError when the folder does not, or when the key can't be written.
     """
     if claim.split(of)[0] != claim.FILE:
         return

@@ -94,7 +94,7 @@ class SubmitsArrays(Protocol[Where]):
     def find_held(self, where: Where, transfer: str, owner: str, /) -> str:
         """Return the id of the owner's oldest array under the name, or nothing.
 
-        An array that somebody has renamed since its submission is still found by that name.
+        The name is that of the submission: an array that somebody renamed is found all the same.
         """
         ...
 
@@ -109,8 +109,8 @@ class SubmitsArrays(Protocol[Where]):
     def living(self, where: Where, arrays: dict[str, str], /) -> dict[str, tuple[range, ...]]:
         """Return the places at which tasks of the caller's arrays wait or run, in any order.
 
-        `arrays` are their ids with the names of their submission, which count only where nobody
-        but the owner can alter a job's name. One question tells of all arrays.
+        `arrays` maps the ids of arrays to the names of their submission. A name counts only where
+        nobody but the owner can alter it. One question is enough for all arrays.
         """
         ...
 
@@ -129,9 +129,9 @@ class SubmitsArrays(Protocol[Where]):
     def hold_places(
         self, where: Where, array: str, name: str, places: tuple[range, ...], /
     ) -> tuple[range, ...]:
-        """Keep tasks at some places of an array from starting; return those that wait, and do.
+        """Hold tasks at some places of an array; return the places of tasks that are held now.
 
-        `name` is that of the array's submission. What has begun goes on.
+        `name` is the name of the array's submission. Tasks that have begun go on.
         """
         ...
 

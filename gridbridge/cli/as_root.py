@@ -48,12 +48,12 @@ USAGE = (
 )
 ENV = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 FAILED, REFUSED = 1, 2
-FAMILIES = (socket.AF_INET, socket.AF_INET6)  # one answer does not stand for the other
+FAMILIES = (socket.AF_INET, socket.AF_INET6)  # an answer for one is none for the other
 NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)  # getaddrinfo(3)
 
 
 class NotKnown(GridbridgeError):
-    """What a name service has to tell before anything is done, and did not tell."""
+    """A name service did not give an answer that is needed before anything is done."""
 
 
 class Refused(GridbridgeError):
@@ -74,9 +74,9 @@ def main() -> None:
 
 
 def forget_caller() -> None:
-    """Have nothing of whoever calls us decide what name services answer (resolver(3), HOSTALIASES).
+    """Keep the caller's limits and variables from changing answers of name services (resolver(3)).
 
-    sudo hands on limits, and a site may have it hand on variables.
+    sudo passes limits on, and at some sites variables such as HOSTALIASES.
     """
     os.environ.clear()
     account.lift_limits()
@@ -152,10 +152,10 @@ def _is_nodes(host: str, path: str) -> bool:
 
 
 def _leads_to(host: str) -> frozenset[str]:
-    """Return the addresses that a name leads to here, as by DNS; none where nobody knows it.
+    """Return the addresses of a name on this host, as by DNS; none for an unknown name.
 
-    Raises NotKnown unless each name service says clearly that there is no such name: whoever calls
-    us may keep a name service from being asked, as by holding all ports.
+    A name is unknown only if each name service says that there is no such name; else NotKnown is
+    raised. The caller may keep us from asking a name service, for instance by holding all ports.
     """
     return frozenset(address for family in FAMILIES for address in _addresses(host, family))
 

@@ -24,7 +24,7 @@ def check(is_json: bool, is_all: bool, path: str) -> None:
     It looks at rights, files, both cells and the poller. Run it as root on the transfer host.
     Below the table stands the command that mends each item, to be pasted there. To anybody
     else it says what it could not see, as a warning. With --config it judges the site by that
-    file, though its programs read another: as for a change before it is made.
+    file, though the programs read another file: use it to check a change beforehand.
 
     Exit status: 0 all is well, 1 warnings, 2 something is broken.
 

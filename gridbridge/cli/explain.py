@@ -38,8 +38,8 @@ def explain(words: tuple[str, ...], to: str, path: str, is_json: bool) -> None:
     [cluster.CLUSTER.users] or by its own user_lists, pe_list and slots, and when the job's own
     words (-q, -l remote=false) keep it from coming there.
     JOB is a job that qstat lists, or a task of an array; anything else is given to `qsub -verify`,
-    which reads it as qsub would: a script, with options before it and arguments behind it, among
-    which an option of this command needs `--` before the script's options. The
+    which reads it as qsub would: a script, with options before it and arguments behind it. Put `--`
+    before them if one of them is also an option of this command. The
     words -clear and -@ are refused, with which qsub could submit it after all. Of a range of slots
     the most are shown, a parallel environment with a wildcard as it was asked for.
     Exit status: 0, 1 when the job can't go there, which is told, 2 for anything else.

@@ -49,7 +49,7 @@ JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as
 
 
 def version_option(message: str = "{program} {version}") -> Option:
-    """Return the option that tells which code this is."""
+    """Return the option that prints the version and the commit."""
 
     def tell(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
         if is_asked:

@@ -18,7 +18,7 @@ STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold re
 
 
 def dated(text: str, stream: TextIO) -> str:
-    """Begin each line with the time where a stream is appended to a file, as cron does to a log."""
+    """Begin each line with the time if the stream is appended to a file, as cron does."""
     try:
         end = stream.fileno()
         is_file = stat.S_ISREG(os.fstat(end).st_mode)

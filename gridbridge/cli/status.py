@@ -27,7 +27,7 @@ def status(folder: str, path: str, is_json: bool) -> None:
     """Show clusters, queues and open transfers.
 
     HERE and THERE are the job's states at home and away, in the letters of qstat(1). FREE SLOTS
-    are those of a cluster's own queues. All of it is what the service saw last; when that is
+    are those of a cluster's own queues. All values are what the service saw last. When they are
     too old to be trusted, the first line says so, and what is wrong with the file of --config.
 
     \b

@@ -35,13 +35,13 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
 
     JOB is the local job's id, as qsub and qstat tell it; below it stands what happened to it so
     far, and the tasks of an array are shown one by one. Finished transfers are known as long as
-    gridbridge.toml says ([retention] closed_h). Of a job that was not sent anywhere it is told how
-    it stands, what keeps it from starting, in the scheduler's words, and which transfer queues
-    would take it. CAMPAIGN is the number that gridsub told: each cluster that may run it is shown
-    with the numbers of the last cycle, and what would change them. Where a job and a campaign have
-    the same number, both are told, the newer first. DATASET is one of one's own, with its replicas
-    and with what the service had done about it; for root and the service account OWNER/DATASET is
-    anybody's. Exit status: 0, 1 for a number of which neither is known, 2 for anything else.
+    gridbridge.toml says ([retention] closed_h). For a job that was not sent anywhere it shows
+    the job's state, what keeps it from starting in the scheduler's words, and which transfer queues
+    would take it. CAMPAIGN is the number that gridsub printed: each cluster that may run it is shown
+    with the numbers of the last cycle, and what would change them. If a job and a campaign have
+    the same number, both are shown, the newer first. DATASET is a dataset of your own, with its
+    replicas and the service's acts on it; root and the service account may ask for anybody's by
+    OWNER/DATASET. Exit status: 0, 1 for an unknown number, 2 for anything else.
 
     \b
     Example:
@@ -67,7 +67,7 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What bears the number that was asked about."""
+    """The transfers, the job at home and the campaign with the number in question."""
 
     alarm: str = ""
     tasks: tuple[Explanation, ...] = ()
@@ -75,7 +75,7 @@ class Found:
     campaign: Told | None = None
 
     def newest_first(self) -> list[Callable[[datetime], None]]:
-        """Return what prints each of them: a job and a campaign may have the same number."""
+        """Return a printer for each, the newest first: a job and a campaign may share a number."""
         parts: list[tuple[datetime, Callable[[datetime], None]]] = []
         if self.tasks:
             parts.append((_began(self.tasks), partial(show, self.alarm, self.tasks)))
@@ -102,7 +102,7 @@ def _gather(job: str, now: datetime, folder: str, path: str) -> Found:
 
 
 def _refuse(job: str, error: GridbridgeError) -> NoReturn:
-    """Say that nobody knows a number; the error itself where the number is none."""
+    """Say that nobody knows a number; raise the error itself for a text that is no number."""
     if not isinstance(error, reports.UnknownJob):
         raise error
     what = f"campaign has a task {job}" if "." in job else f"campaign {job}"

@@ -105,7 +105,7 @@ def delete(array: Array) -> int:
 
 
 def delete_for_nobody(policy: Policy, owner: str, array: Array) -> int:
-    """Do as `delete` for an owner whose account is gone, as the service; NotDeleted else."""
+    """Delete an array as the service: its owner's account is gone. Raises NotDeleted."""
     name = str(ArrayId(policy.site.cluster, array.campaign, array.number))
     ids = [entry.job_id for entry in noted(array.campaign) if entry.number == array.number]
     return ownerless.delete_array(policy, array.cluster, owner, name, (*ids, array.job_id))

@@ -1,10 +1,10 @@
 """What is done in a storage area, as oneself: measured, checked, made ready, put in place, removed.
 
-Each account has a folder of its own in an area, which says in a file whose area it is, and in that
-a folder NAME for each replica. It has the account's name, or, where somebody else has made that
-first, a random word behind it, so that nobody keeps another out of an area. A copy grows as
-`.NAME.part` and is renamed when it is whole; a file in it says that it is ours, so that nothing
-else is taken for it. The same lines of sh run here and by ssh.
+Each account has a folder of its own in an area. A file in it says whose area it is, and each
+replica has a folder NAME in it. The account's folder has the account's name; if somebody else made
+that name first, a random word follows the name, so that nobody keeps another out of an area. A copy
+grows as `.NAME.part` and is renamed when it is whole. A file in the copy says that it is ours, so
+that nothing else is taken for a copy. The same lines of sh run here and by ssh.
 """
 
 import os
@@ -30,8 +30,8 @@ MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statu
 A_CALL = 100  # files
 AREA_MARK = ".gridbridge.area"  # in an account's folder: the area's name
 WORD = "????????-????-????-????-????????????"  # of proc(5), sys/kernel/random/uuid
-# Of several folders of ours, which copies have made at the same moment, the one counts whose mark
-# is the oldest: each of them saw that one.
+# Copies that start at the same moment may make several folders. The folder with the oldest mark
+# counts, for every copy has seen that folder.
 OWN = f"""place=$1
 {folder.JUDGE}
 is_own() {{ [ -d "$own" ] && [ -O "$own" ] && [ ! -L "$own" ]; }}
@@ -194,7 +194,7 @@ class Area:
     bwlimit_kib_per_s: int = 0
     copies_at_once: int = 1
     is_drained: bool = False  # or its cluster is: it gets no replica
-    word: str = ""  # behind the account's name in that of its folder (`located`)
+    word: str = ""  # behind the account's name in the folder's name (`located`)
 
     @property
     def own(self) -> str:
@@ -219,7 +219,7 @@ class Found:
 
 
 def located(area: Area) -> Area:
-    """Return the area with the name of the account's folder in it, as it is there."""
+    """Return the area with the actual name of the account's folder."""
     answer = _ask(area, WHERE, (), area.timeout_s).decode("utf-8", "surrogateescape")
     name = answer.rpartition("/")[2]
     word = name.removeprefix(area.account)
@@ -229,7 +229,7 @@ def located(area: Area) -> Area:
 
 
 def own_folders(area: Area) -> list[str]:
-    """Return the folders that are the account's in an area that is seen here, or will be."""
+    """Return the folders of an area on this host that are, or would be, the account's."""
     found = [area.own, *glob(f"{escape(area.own)}.{WORD}")]
     return [path for path in found if not os.path.lexists(path) or _is_own(path)]
 

@@ -25,7 +25,7 @@ class ClaimFiles:
         return claims.take(name_of(transfer.claim, transfer.uid), transfer.uid, self._spool)
 
     def remove(self, transfer: Transfer) -> None:
-        """Remove a claim that is a file, and its key before it: whoever has no key has no claim."""
+        """Remove a claim by file, its key first: a job without the key has no claim."""
         claims.remove(key_of(transfer.claim, transfer.uid)[0], self._spool)
         claims.remove(name_of(transfer.claim, transfer.uid), self._spool)
 

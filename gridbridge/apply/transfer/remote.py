@@ -40,7 +40,7 @@ class RemoteJobs:
             self._delete_for_nobody(action.transfer)
 
     def _delete_for_nobody(self, transfer: Transfer) -> None:
-        """Delete it as the service; NotDeleted where that may not."""
+        """Delete the job as the service; NotDeleted where the service may not."""
         job = str(transfer.remote_id or "")
         ownerless.delete_job(self._policy, transfer.remote, transfer.owner, transfer.name, job)
 

@@ -35,7 +35,7 @@ LONG_PAST_S = 86400  # that of one that may start: Grid Engine takes no 0 back
 ANY_PE = "*"  # sge_types(1), wc_pe_name: without a parallel environment a job has one slot
 STAYS = f"{OURS}stays"  # in a job's context: it asks for remote=false when it is not pinned
 OF_STRINGS = ("=", "<>", LIKE, NOT_LIKE, NOT_NULL)  # relations that complex(5) has for strings
-WILD = frozenset("*?[]!&|()")  # letters of its expressions
+WILD = frozenset("*?[]!&|()")  # characters of expressions (complex(5))
 STAY = (("remote", "false"),)  # what a queue that sends nothing away offers
 UNVERIFIED = ("-clear", "-@")  # of qsub: what takes -verify back, and may read that from a file
 
@@ -147,14 +147,15 @@ def own_status(cell: Cell) -> Argv:
 
 
 def jobs_of(cell: Cell, owner: str) -> Argv:
-    """Show a person's jobs; a pending array is one entry, a running task one each."""
+    """Show a person's jobs: an entry for each pending array and for each running task."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", owner, "-xml")
 
 
 def verify_waiting(cell: Cell, job: str) -> Argv:
-    """Have the scheduler tell what keeps a job from starting now.
+    """Ask the scheduler what keeps a job from starting now.
 
-    It is for a job that is not held: of any other it tells nothing, and keeps the `-w p`.
+    Only for jobs that are not held: for a held job `qalter` prints nothing, and the job keeps
+    `-w p`.
     """
     return (f"{cell.binaries}/qalter", "-w", "p", job)
 
@@ -276,9 +277,9 @@ def submit_held(cell: Cell, spec: JobSpec) -> Argv:
 
 
 def _hard(request: Request) -> Pairs:
-    """Return what has to hold, an expression for each name (complex(5), matching of strings).
+    """Return the conditions as one expression for each name (complex(5), matching of strings).
 
-    Of two requests for one name qsub would take the last.
+    From two requests for one name qsub would take the last.
     """
     found: dict[str, list[str]] = {}
     for clause in (*((pair,) for pair in request.hard), *request.either):
@@ -292,7 +293,7 @@ def _all_of(texts: list[str]) -> str:
 
 
 def _within(text: str) -> str:
-    """Return an expression as a part of another one."""
+    """Return an expression as a part of a larger expression."""
     return f"({text})" if "|" in text or "&" in text else text
 
 

@@ -1,9 +1,9 @@
 """Finds arrays by the mark of their submission, which no operator can take from them.
 
 An operator of a cell can alter a job's name, account, context, arguments and variables (qalter(1)),
-so that none of them shows which array of a campaign a job is. What qsub notes of its own
-environment as SGE_O_* (qsub(1)) stays: `qalter -v` and `-V` add such a variable, and take none away
-(tried on 8.1.9). One of them, SGE_O_MAIL, is the name under which an array was submitted.
+so none of these shows which array of a campaign a job is. The variables SGE_O_*, in which qsub
+notes its own environment (qsub(1)), stay: `qalter -v` and `-V` add such variables, and remove none
+(tried on 8.1.9). SGE_O_MAIL holds the name under which an array was submitted.
 """
 
 from gridbridge.batch.gridengine import commands
@@ -18,7 +18,7 @@ JOB_NUMBER, UNKNOWN_JOB, END = b"<JB_job_number>", b"<unknown_jobs", b"</detaile
 
 
 def marked(cell: Cell, name: str, owner: str) -> list[int]:
-    """Return the ids of the caller's arrays that were submitted under a name and live."""
+    """Return the ids of the caller's living arrays that were submitted under a name."""
     listed = arrays_listed(call(cell, commands.own_status(cell)).checked().stdout)
     found: list[int] = []
     for begin in range(0, len(listed), A_CALL):

@@ -1,4 +1,4 @@
-"""What a cell's qconf shows of what a set-up touches; some objects are read at once."""
+"""Reads by qconf the objects of a cell that a set-up touches, several at a time."""
 
 import re
 import socket

@@ -62,7 +62,7 @@ def owner_and_account_of(xml: bytes) -> tuple[str, str]:
 
 
 def kept_of(xml: bytes, variable: bytes) -> frozenset[bytes]:
-    """Return what a job has of a variable that qsub noted of its own environment (SGE_O_*)."""
+    """Return a job's values of a variable SGE_O_*, which qsub noted of its own environment."""
     variables = _section(xml, b"JB_env_list").split(b"<VA_variable>")
     parts = (each.partition(b"</VA_variable>") for each in variables)
     values = (_leaves(rest, b"VA_value") for name, _, rest in parts if name == variable)
@@ -80,8 +80,8 @@ def listed_places(
 ) -> dict[str, tuple[range, ...]]:
     """Return the places that `qstat -xml` lists of arrays; ParseError for half an answer.
 
-    An array is known by its id alone: an operator may give it any name. Only those that are
-    pending, or running, if one of these words is given, and those alone whose state has a letter.
+    Only the id shows which array a job is: an operator may give it any name. With the word
+    `pending` or `running` only such places count, and with a letter only states that have it.
     """
     found: dict[str, tuple[range, ...]] = dict.fromkeys(arrays, ())
     for row in _rows(xml):

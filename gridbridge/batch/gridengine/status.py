@@ -151,7 +151,7 @@ def vocabulary(cell: Cell) -> Vocabulary:
 
 
 def _rules(cell: Cell) -> Iterator[str]:
-    """Give how the parallel environments place slots that its own queues have (sge_pe(5))."""
+    """Give NAME=RULE for each parallel environment of the cell's own queues (sge_pe(5))."""
     own = (queue for queue in queue_settings(cell) if not is_transfer(queue))
     listed = {name for queue in own for name in ENVIRONMENT.findall(queue.get("pe_list", ""))}
     for name in sorted(listed.intersection(names(cell, "-spl"))):

@@ -45,7 +45,7 @@ NO_ANSWER = (  # after it was sent: the job may exist
 NO_BEST_EFFORT = f'unknown resource "{BEST_EFFORT}"'.encode()
 A_CALL = 2000  # ranges of tasks
 OF_ARRAY = f"{PREFIX}."
-MARK = "MAIL"  # of qsub's environment, in which root has none
+MARK = "MAIL"  # a variable of qsub's environment that root does not set
 JOB_NUMBER = b"<JB_job_number>"
 UNKNOWN_JOB = b"<unknown_jobs"
 NO_QUEUES = (b"requests unknown queue", b"Wrong queue list format")  # of `qalter -q`
@@ -112,16 +112,16 @@ def find_held(cell: Cell, transfer: str, owner: str) -> str:
 
 
 def find_others(cell: Cell, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of the owner's other jobs of that name; a released one has another name.
+    """Return the ids of the owner's other jobs of that name; released jobs have another name.
 
-    An array is found whatever it is called by now.
+    Arrays are found even after somebody renamed them.
     """
     return [str(one) for one in _named(cell, transfer, owner) if str(one) != array]
 
 
 def _named(cell: Cell, transfer: str, owner: str) -> list[int]:
     if transfer.startswith(OF_ARRAY):
-        from gridbridge.batch.gridengine.marked import marked  # of few arrays the answer is lost
+        from gridbridge.batch.gridengine.marked import marked  # answers are rarely lost
 
         return sorted({*_bearing(cell, transfer, owner), *marked(cell, transfer, owner)})
     return _bearing(cell, transfer, owner)
@@ -190,7 +190,7 @@ def accounts_of(cell: Cell, jobs: tuple[int, ...]) -> dict[int, str]:
 
 
 def details(cell: Cell, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
-    """Give what the cell tells of several jobs, by their ids."""
+    """Give the cell's answers about several jobs, by their ids."""
     xml = detail(cell, ",".join(map(str, jobs)))
     for part in xml.split(JOB_NUMBER)[1:]:
         number = part.partition(b"<")[0]
@@ -376,8 +376,8 @@ def call(
 ) -> Completed:
     """Run a client program where the cell has it, here or by ssh, in a time zone if that matters.
 
-    A job that it submits has the mark for ever (marked.py). The ssh module is loaded only for cells
-    that need it: every transfer pays for its modules.
+    A job that `qsub` submits keeps the mark (marked.py). The ssh module is loaded only for cells
+    that need it: every transfer pays for the modules that it loads.
     """
     env = cell.environment() | ({"TZ": zone} if zone else {}) | ({MARK: mark} if mark else {})
     if cell.login is None:

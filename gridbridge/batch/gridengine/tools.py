@@ -36,10 +36,10 @@ def submitted(cell: Cell, job: int, task: int = 0) -> SubmittedJob:
 
 
 def standing(cell: Cell, job: int) -> JobStanding:
-    """Return how a listed job stands; ParseError for one that is not there.
+    """Return how a listed job stands; ParseError for a job that is not listed.
 
-    Where the scheduler notes nothing (sched_conf(5), schedd_job_info), it is asked about a job that
-    waits: it tells that to the job's owner and to operators.
+    If the scheduler notes no reasons (sched_conf(5), schedd_job_info), `qalter -w p` asks it about
+    a waiting job. Only the job's owner and operators get an answer.
     """
     found = next(iter(parse_job_detail(detail(cell, str(job)))), None)
     if not found:
@@ -57,7 +57,7 @@ def standing(cell: Cell, job: int) -> JobStanding:
 
 
 def _verified(cell: Cell, job: str) -> tuple[str, ...]:
-    """Return what keeps a job from starting, as `qalter -w p` tells it to those who may ask."""
+    """Return what keeps a job from starting, by `qalter -w p`; nothing if we may not ask."""
     done = call(cell, commands.verify_waiting(cell, job))
     lines = done.stdout.decode("utf-8", "replace").splitlines()
     heads = (f"Job {job} ", "verification: ")

@@ -46,9 +46,9 @@ PROBE_S = 1.0
 AT_ONCE = 32  # nodes that are probed side by side
 GROUP = re.compile(r"((?:/[A-Za-z_][A-Za-z_0-9]*=[A-Za-z0-9]+)+)")
 NODES, SLOTS = ("network_address", "host", "nodes"), ("resource_id", "core")
-ALL = "ALL"  # of a level
-TOLD = re.compile(r"R=(\d{1,9}),")  # begins the message of a job that waits: its slots
-WHOLE_NODES = "whole_nodes"  # the resource by which a job has its nodes alone
+ALL = "ALL"  # the value of a level that asks for all of them
+TOLD = re.compile(r"R=(\d{1,9}),")  # begins a waiting job's message: its slots
+WHOLE_NODES = "whole_nodes"  # requested by jobs that share no node
 ONE, ANY, EACH = "one", "any", "each-"  # how the slots of a job lie: names of environments
 ENOUGH = 1 << 30  # slots of an environment: OAR knows no limit
 
@@ -72,11 +72,11 @@ class Lying(NamedTuple):
 
     slots: int
     pe: str
-    is_whole: bool = False  # it has its nodes alone
+    is_whole: bool = False  # it shares no node
 
 
 class _Alike(NamedTuple):
-    """A job that is shown whole, with the tasks of its array that are as it is."""
+    """A job that is shown in full, with the tasks of its array in the same state."""
 
     job: Job
     tasks: tuple[int, ...]
@@ -250,8 +250,8 @@ def _shape(job: Job, sizes: Sequence[int]) -> Shape:
 def lies(wanted: str, sizes: Sequence[int], message: str = "") -> Lying:
     """Return how many slots a request has, and how they lie on nodes of these sizes.
 
-    A request that ends with its nodes has them whole, with all their slots: one of the smallest
-    nodes at least. Of levels between nodes and slots, such as /cpu, OAR itself tells the slots.
+    A request without a level below nodes gets whole nodes with all their slots, at least the
+    smallest node. For levels between nodes and slots, such as /cpu, OAR itself says the slots.
     """
     first = wanted.split("-l ", 2)[1] if "-l " in wanted else wanted
     groups = [_group(levels, sizes, message) for levels in GROUP.findall(first)]
@@ -279,7 +279,7 @@ def _group(text: str, sizes: Sequence[int], message: str) -> Lying:
 
 
 def _count(value: str, every: int) -> int:
-    """Read how many of a level are asked for; BEST is one at least."""
+    """Read the requested number of a level; BEST counts as one."""
     if value == ALL:
         return max(1, every)
     return max(1, int(value)) if value.isdecimal() else 1

@@ -17,7 +17,7 @@ from gridbridge.model.states import UNSEEN, Fact, JobState
 ENDED = ("Terminated", "Error")
 HELD = "Hold"
 WAITING = ("Waiting", "toAckReservation")
-WAITING_LETTER = "W"  # in a line
+WAITING_LETTER = "W"  # the state of a waiting job in a line
 STARTED = ("toLaunch", "Launching")
 ACTIVE = (*STARTED, "Running", "Suspended", "Resuming", "Finishing")  # they have resources
 FACTS = {
@@ -54,7 +54,7 @@ class Line(NamedTuple):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it may be started."""
+        """Whether the job waits for its start."""
         return self.letter == WAITING_LETTER
 
 
@@ -251,7 +251,7 @@ def read_jobs(answer: bytes) -> list[Job]:
 
 
 def read_parts(answer: bytes, least: int = 2) -> list[bytes]:
-    """Return the parts of an answer; ParseError when it has fewer or no end."""
+    """Return the parts of an answer; ParseError when a part or the end is missing."""
     parts = answer.removesuffix(WHOLE).split(BREAK)
     if len(parts) < least or not answer.endswith(WHOLE):
         raise ParseError("oarnodes and oarstat: not a whole answer")
@@ -265,12 +265,12 @@ def read_cluster(answer: bytes) -> tuple[list[Resource], list[Job]]:
 
 
 def read_brief(answer: bytes) -> list[Job]:
-    """Return the jobs of oarstat -J without -f, which tells neither events nor ends."""
+    """Return the jobs of `oarstat -J` without `-f`, which shows neither events nor ends."""
     return [Job({"exit_code": None, "events": []} | shown) for shown in _objects(answer)]
 
 
 def read_lines(answer: bytes) -> Iterator[Line]:
-    """Give the jobs of lines; the end of a line in a name makes no line of the right width."""
+    """Give the jobs of lines; a line that a line feed in a name cuts has not the right width."""
     for text in answer.decode("utf-8", "surrogateescape").split("\n"):
         job, at = text.partition(" ")[0], LETTER_AT.get(len(text))
         if at is not None and job.isdecimal():

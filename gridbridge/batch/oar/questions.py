@@ -1,9 +1,9 @@
-"""The questions about all of an OAR server: what they ask for does not grow with others' jobs.
+"""The questions about a whole OAR server, whose cost does not grow with others' jobs.
 
-`oarstat -f` needs some ten queries of its database for each job that it shows, `oarstat -J` two or
-three, and a line of plain `oarstat` none. So only what has slots, and what is ours, is shown whole;
-of others' waiting jobs there are lines, MOST_LINES of them at most. `--sql` takes a condition on
-the table `jobs` (oarstat(1)).
+`oarstat -f` needs some ten database queries for each job that it shows, `oarstat -J` two or three,
+and a line of plain `oarstat` none. So only jobs that have slots, and our own jobs, are shown in
+full. Others' waiting jobs are lines, at most MOST_LINES of them. `--sql` takes a condition on the
+table `jobs` (oarstat(1)).
 """
 
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import quote
 
 PARTS_OF_STATUS = 4
-MOST_LINES = 10_000  # some 40 us each
-MOST_OF_ONE = 10  # jobs under our names that we have not sent, of each person
-MOST_REQUESTS = 1_500  # arrays and single jobs, of which one job each is shown whole
+MOST_LINES = 10_000  # each costs some 40 us
+MOST_OF_ONE = 10  # of each person's jobs that bear our names and that we did not send
+MOST_REQUESTS = 1_500  # arrays and single jobs; one job of each is shown in full
 WAITS = "state IN ('Waiting', 'toAckReservation')"
 IDLE = "state IN ('Waiting', 'toAckReservation', 'Hold')"
 ACTIVE = (
@@ -24,7 +24,7 @@ ACTIVE = (
 )
 DELETED = "EXISTS (SELECT 1 FROM frag_jobs WHERE frag_id_job = jobs.job_id)"
 YIELDS = f"queue_name = {sql('besteffort')}"
-FORGEABLE = (  # held as submitted, or a copy that OAR made
+FORGEABLE = (  # a job that is held as submitted, or a copy that OAR made
     f"job_name LIKE {sql(f'{PREFIX}.%')}"
     f" AND (state = 'Hold' AND NOT {DELETED} OR resubmit_job_id <> 0 AND ({IDLE} OR {ACTIVE}))"
 )
@@ -34,7 +34,7 @@ OURS = (
     f" AS named WHERE place <= {MOST_OF_ONE})"
 )
 RESERVED = f"reservation <> 'None' AND {WAITS}"
-REQUESTS = (  # whose jobs are many has as many requests read as others, and waiting ones first
+REQUESTS = (  # of each person in turn, so that nobody's many jobs hide others'; waiting first
     "job_id IN (SELECT job_id FROM (SELECT min(job_id) AS job_id, row_number()"  # noqa: S608
     " OVER (PARTITION BY job_user ORDER BY CASE WHEN state = 'Hold' THEN 1 ELSE 0 END, min(job_id))"
     f" AS place FROM jobs WHERE {IDLE} GROUP BY job_user, array_id, state"
@@ -45,7 +45,7 @@ REQUESTS = (  # whose jobs are many has as many requests read as others, and wai
 def status(server: OarServer, wanted: Iterable[int], uncounted: Iterable[int]) -> Argv:
     """Show the nodes with what runs there, our jobs, and a line for each job that counts.
 
-    Those that waited come before those that run: one that starts meanwhile is in one of both.
+    Waiting jobs come before running ones, so a job that starts meanwhile is in one of both lists.
     """
     ours = f"array_id IN ({_numbers(wanted)})"
     begun = f"{ours} AND ({ACTIVE} OR {IDLE} AND {DELETED})"
@@ -58,7 +58,7 @@ def status(server: OarServer, wanted: Iterable[int], uncounted: Iterable[int]) -
 
 
 def demand(server: OarServer) -> Argv:
-    """Show the nodes, what has slots, a job of each request, and a line for each that waits."""
+    """Show the nodes, jobs with slots, a job of each request, and a line for each waiting job."""
     lines = f"{IDLE} ORDER BY CASE WHEN state = 'Hold' THEN 1 ELSE 0 END, job_id LIMIT {MOST_LINES}"
     return _answer(
         show_nodes(server),
@@ -68,13 +68,13 @@ def demand(server: OarServer) -> Argv:
 
 
 def busy(server: OarServer) -> Argv:
-    """Show the nodes, and the jobs that have slots or reserved some."""
+    """Show the nodes, and the jobs that have or reserve slots."""
     jobs = _listed(server, f"{ACTIVE} OR {RESERVED}", "-f", "-J")
     return _answer(show_nodes(server), jobs)
 
 
 def _counted(uncounted: Iterable[int]) -> str:
-    """Return what others wait for, and the jobs that make way for them."""
+    """Return the condition for others' waiting jobs and for best-effort jobs."""
     others = f"array_id NOT IN ({_numbers(uncounted)}) AND NOT {YIELDS} AND NOT {DELETED}"
     which = f"{WAITS} AND {others} LIMIT {MOST_LINES}"
     waiting = f"SELECT job_id FROM (SELECT job_id FROM jobs WHERE {which}) AS waiting"  # noqa: S608
@@ -90,7 +90,7 @@ def _listed(server: OarServer, condition: str, *how: str) -> Argv:
 
 
 def _answer(*questions: Argv) -> Argv:
-    """Return one command for several: its answer has the parts in this order, and an end."""
+    """Return one command for several questions: it prints the answers in order, then an end."""
     between, after = (quote(mark.decode()) for mark in (BREAK, WHOLE))
     asked = (" ".join(map(quote, question)) for question in questions)
     return ("/bin/sh", "-c", f"{f' && printf %s {between} && '.join(asked)} && printf %s {after}")

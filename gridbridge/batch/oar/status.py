@@ -52,7 +52,7 @@ KILLED_FOR = {
 }
 NOT_TOLD = (None, None)  # the user and the system time
 DELETED_BEFORE = JobEnd(killed_for=KilledFor.DELETION, is_unstarted=True, reason=DELETED)
-QUERY_FAILED = b"DBD::"  # begins what the database's driver says; oarstat itself ends with 0
+QUERY_FAILED = b"DBD::"  # begins an error of the database's driver, with which oarstat ends with 0
 SIGNAL_BITS = 0x7F  # of a wait status; the next bit is that of a core dump
 
 
@@ -65,8 +65,8 @@ def snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return the cluster as it is, with the jobs of these ids, and how many seconds it took.
 
-    A job is under our name while it is held as it was submitted; OAR leaves it that name. Of those
-    that wait MOST_LINES are counted.
+    A job has our name while it is held as it was submitted; OAR leaves it that name. At most
+    MOST_LINES waiting jobs are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = _ask(server, questions.status(server, wanted, uncounted))
@@ -152,7 +152,7 @@ def details(server: OarServer, job_id: int) -> tuple[JobDetail, ...]:
 
 
 def _latest(waiting: bytes, others: bytes) -> list[Job]:
-    """Return the jobs of two answers, by their ids; the second tells what became of the first."""
+    """Return the jobs of two answers, by their ids; the second answer is the newer one."""
     jobs = {int(job.id): job for job in (*read_brief(waiting), *read_jobs(others))}
     return [jobs[number] for number in sorted(jobs)]
 
@@ -180,7 +180,7 @@ def _queues(
 ) -> tuple[QueueStatus, ...]:
     """Return a queue a node, with a slot a resource; a drained node takes no new work.
 
-    One in standby is free: OAR wakes it for a job. `yielding` are the jobs that make way.
+    A node in standby is free: OAR wakes it for a job. `yielding` are the best-effort jobs.
     """
     slots = [each for each in resources if each.is_slot]
     used = {each.id for each in slots if each.jobs}
@@ -319,7 +319,7 @@ def vocabulary(server: OarServer) -> Vocabulary:
 
 
 def _ask(server: OarServer, argv: commands.Argv) -> bytes:
-    """Return what was answered; a query that failed is on standard error alone (DBI(3))."""
+    """Return the answer; ParseError for a failed query, which only stderr shows (DBI(3))."""
     done = call(server, argv, most_bytes=LIST_BYTES).checked()
     if QUERY_FAILED in done.stderr:
         raise ParseError(f"OAR: {done.stderr.decode('utf-8', 'replace').strip()}")

@@ -209,7 +209,7 @@ def release(server: OarServer, job: str) -> None:
 
 
 def living(server: OarServer, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return the places at which tasks of arrays wait or run; nobody can rename them."""
+    """Return the places at which tasks of arrays wait or run; nobody can rename arrays of OAR."""
     found: dict[str, list[range]] = {array: [] for array in arrays}
     for job in _jobs(server, commands.show_living(server, *arrays)):
         if arrays.get(job.array) == job.account and not job.is_over:

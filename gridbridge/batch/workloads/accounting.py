@@ -1,4 +1,4 @@
-"""Reads the tasks to replay from a cell's accounting file, of whatever version."""
+"""Reads the tasks to replay from a cell's accounting file of any version."""
 
 from collections.abc import Iterable, Iterator
 

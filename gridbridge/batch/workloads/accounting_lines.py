@@ -1,9 +1,9 @@
-"""Reads a line of an accounting file: which form it has, and its fields under qacct's names.
+"""Reads a line of an accounting file in any form, and gives its fields qacct's names.
 
 accounting(5) has 45 fields since Grid Engine 6.2, and 43 before, without `arid` and `ar_sub_time`;
 Univa Grid Engine 8.1 to 8.6 adds six or more behind them, and counts its times in milliseconds.
 Open Cluster Scheduler 9 writes accounting.jsonl, with an object a line and times in microseconds.
-The category may hold colons itself, so that what comes after it is found by what it looks like.
+The category may contain colons, so the fields behind it are found by their form.
 """
 
 import json
@@ -53,7 +53,7 @@ OPTIONAL = {"granted_pe": NONE, "pe_taskid": NONE, "deleted_by": ""}
 
 
 def fields_of(line: str) -> dict[str, str]:
-    """Return the fields of a line; ParseError for one of no form that is known."""
+    """Return the fields of a line; ParseError for a line in no known form."""
     if line.startswith("{"):
         return _of_object(line)
     fields = line.split(":", len(FRONT))
@@ -64,7 +64,7 @@ def fields_of(line: str) -> dict[str, str]:
 
 
 def seconds(text: str) -> float:
-    """Return a time in seconds of the epoch; ValueError for none."""
+    """Return a time in seconds of the epoch; ValueError for a text that is no time."""
     time = int(text)
     if time > MILLISECONDS:
         return time / (1e6 if time > MICROSECONDS else 1e3)
@@ -72,7 +72,7 @@ def seconds(text: str) -> float:
 
 
 def lines_with(data: bytes, prefix: str) -> Iterator[tuple[int, bytes]]:
-    """Give the lines in which a field begins so, with where they begin."""
+    """Give the lines that have a field with this beginning, and their offsets."""
     needles = f":{prefix}".encode(), f'"{prefix}'.encode()
     found = {begin: line for needle in needles for begin, line in _lines_with(data, needle)}
     yield from sorted(found.items())
@@ -81,9 +81,10 @@ def lines_with(data: bytes, prefix: str) -> Iterator[tuple[int, bytes]]:
 def is_within(data: bytes, begin: int, line: bytes) -> bool:
     """Say whether a line stands in the middle of another job's record.
 
-    What a job asks for may hold line feeds. So a line before it that does not end as records do
-    goes on in it, and one after it that does not begin as they do goes on from it. Both are sure:
-    nobody can make another's line count as a part of his own record. In an object no line ends.
+    A job's request may contain line feeds. If the line before does not end as records do, its
+    record goes on in this line; if the line after does not begin as records do, this record goes on
+    there. Both signs are certain: nobody can make another's line a part of their own record. An
+    object contains no line feed.
     """
     if line.startswith(JSON):
         return False
@@ -98,7 +99,7 @@ def is_within(data: bytes, begin: int, line: bytes) -> bool:
 
 
 def _behind(text: str) -> re.Match[str] | None:
-    """Return what follows the category, given it and all behind it."""
+    """Return the fields behind the category, from the text that begins with it."""
     return next((found for form in ENDS if (found := form.search(f":{text}"))), None)
 
 

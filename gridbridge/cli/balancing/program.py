@@ -132,13 +132,13 @@ def _tell(told: Told, done: tuple[str, ...], *, is_json: bool) -> None:
 
 
 def _told(plan: "RoundPlan", *, is_json: bool) -> None:
-    """Print at once what a round of several decided."""
+    """Print the decision of a round of `--loop` at once."""
     _tell(plan.told, plan.done, is_json=is_json)
     output.finish()
 
 
 def _nothing_of(_: "RoundPlan") -> None:
-    """Print nothing of it."""
+    """Print nothing about a round."""
 
 
 def _again(

@@ -18,7 +18,7 @@ from gridbridge.cli.options import (
     or_later,
 )
 
-if TYPE_CHECKING:  # one of them is needed at a time, and the site's takes half a second
+if TYPE_CHECKING:  # a call needs one module only, and `site` takes half a second
     from gridbridge.services.elastic import ganeti as service
     from gridbridge.services.tools import squeeze as site
 
@@ -112,8 +112,8 @@ def squeeze(
 
     Without --model it is the site's own cluster, or what `gridbridge balance snapshot` saved in
     FOLDER, by [balance], [demand] and [squeeze] of gridbridge.toml: the policy decides whether,
-    squeeze which and how far. For FOLDER that file is read only with --config, and what it does not
-    say has its default. Both factors hold instead of minimal_reserve and target_reserve; a
+    squeeze which and how far. For FOLDER that file is read only with --config, and missing keys
+    have their defaults. Both factors replace minimal_reserve and target_reserve; a
     minimum above the target is refused.
 
     With --model it answers as Ganeti's hsqueeze does about FILE, a cluster as htools(1) saves it
@@ -121,8 +121,8 @@ def squeeze(
     with a tag htools:standby: are named to be switched on, as few as give it; else those that can
     be switched off while each node keeps the target reserve. Instances move in a simulation that
     balances as hbal does. Both reserves are 2.0 standard instances by default.
-    -v, -C, -S and --no-headers are about a model alone, --from about the site's own cluster. With
-    --json all is told that -v and -C show.
+    -v, -C, -S and --no-headers are for a model alone, --from for the site's own cluster. --json
+    contains all that -v and -C show.
     Exit status: 0 also when nothing is to be done; 2 for a wrong file or a wrong option; 75 the
     cell gave no whole answer.
 

@@ -23,7 +23,7 @@ LETTERS = {
 }
 SUMMARY_HEAD = ("Id", "User", "Status", "Type", "Waiting", "Running", "Finished", "ToFix Err")
 CLUSTER_HEAD = ("Cluster", "Waiting", "Running", "Ended", "Failed", "Tasks/h", "Mean s")
-NEVER_SENT = "(never sent)"  # where tasks ended that were cancelled before they were sent
+NEVER_SENT = "(never sent)"  # the cluster of tasks that were cancelled before they were sent
 TASK_HEAD = "Task       State           Cluster      Attempt Exit Seconds  Parameters"
 TASK_ROW = "{:<10} {:<15} {:<12} {:>7} {:>4} {:>7}  {}"
 COPY_ROW = "{:<10} {:<15} {:<12} {:>7}"
@@ -68,7 +68,7 @@ def summary(one: ShownCampaign) -> tuple[str, ...]:
 
 
 def by_cluster(campaign: ShownCampaign) -> list[tuple[str, ...]]:
-    """Return a row for each cluster of a campaign, and one for the whole."""
+    """Return a row for each cluster of a campaign, and a row for the total."""
     there = (campaign.tasks_waiting, campaign.tasks_running)
     of_all = (*there, campaign.ended, campaign.failed, campaign.ended_per_h, campaign.mean_s)
     rows = [
@@ -83,7 +83,7 @@ def by_cluster(campaign: ShownCampaign) -> list[tuple[str, ...]]:
 
 
 def _figure(value: str | float | None) -> str:
-    """Write a rate or a duration with one decimal; what is not known as a dash."""
+    """Write a rate or a duration with one decimal; an unknown value as a dash."""
     if value is None:
         return "-"
     return f"{value:.1f}" if isinstance(value, float) else str(value)

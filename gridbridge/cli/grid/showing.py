@@ -54,7 +54,7 @@ def listed(found: Sequence[ShownCampaign], view: View, *, is_summary: bool) -> N
 
 
 def whole(campaign: ShownCampaign, view: View) -> None:
-    """Show one campaign; below its line how far it is by cluster, but for scripts (-H, CSV)."""
+    """Show one campaign, and its progress by cluster unless a script reads (-H, CSV)."""
     campaign = campaign_tasks.with_ends(campaign, view.folder)
     listed([campaign], view, is_summary=False)
     if not (view.is_json or view.is_csv or view.is_headless):

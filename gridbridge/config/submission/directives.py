@@ -41,7 +41,7 @@ SETS = {
     "-cwd": ("exec_directory",),
 }
 HARD, SOFT = "h_rt", "s_rt"  # limits of time
-SLOTS = "slots"  # which qsub refuses as a resource (complex(5))
+SLOTS = "slots"  # a resource that qsub refuses (complex(5))
 NO_INPUT = "/dev/null"
 NOT_YET = "campaigns do not have it yet"
 ALONE = ("-cwd", "-hard", "-soft")  # nothing follows them
@@ -135,7 +135,7 @@ class Script:
 
 
 def _words_behind(option: str, words: list[str]) -> int:
-    """Return how many words belong to an option."""
+    """Return the number of words of an option and its value."""
     if option == "-pe" or (option == "-binding" and words[:1] and words[0] in PLACES):
         return 2
     if option in READ:
@@ -144,7 +144,7 @@ def _words_behind(option: str, words: list[str]) -> int:
 
 
 def resources(asked: Asked, text: str) -> list[str]:
-    """Take a walltime and resources from what -l asks for; return what is to be told of them."""
+    """Take a walltime and resources from the value of -l; return warnings about them."""
     notes = []
     for request in re.split(r"[,\s]+", text.strip(", \t")) if text.strip(", \t") else ():
         name, _, value = request.partition("=")
@@ -163,7 +163,7 @@ def resources(asked: Asked, text: str) -> list[str]:
 
 
 def _limit(asked: Asked, name: str, value: str) -> list[str]:
-    """Take a limit of time; that there is none is the longest walltime."""
+    """Take a limit of time; INFINITY is the longest walltime."""
     is_unlimited = value.upper() == "INFINITY"
     seconds = YEAR_S if is_unlimited else walltime(value)
     if name == HARD:
@@ -279,4 +279,4 @@ READ: Mapping[str, Callable[..., list[str] | None]] = {
     "-S": _shell,
     "-v": _variables,
 }
-OF_SCRIPTS = (READ.keys() | IDLE.keys()) - {"-b", "-i"}  # which a campaign's script may use
+OF_SCRIPTS = (READ.keys() | IDLE.keys()) - {"-b", "-i"}  # options that a campaign's script may use

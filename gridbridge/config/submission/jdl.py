@@ -333,7 +333,7 @@ def _is_said(table: Mapping[str, Any], key: str) -> bool:
 
 
 def _defaults(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a cluster has of its own by asking for the default, whatever is global."""
+    """Return the keys that a cluster sets to the default itself, whatever the global value is."""
     default, of_resources = AtCluster(exec_file=""), ("slots", "nodes")
     names = [key.field for name, key in KEYS.items() if name in own and not _is_said(own, name)]
     every = [each for name in names for each in ((name,) if name else of_resources)]

@@ -1,8 +1,8 @@
 """Reads which hosts a campaign's tasks ask for: the conditions of `oarsub -p`, or of `qsub -l`.
 
-They are kept as clauses of which each has to hold, and of each clause one condition: any `AND`,
-`OR`, `NOT` and parentheses come to that. Names are names, values are words: nothing of it is SQL
-or sh.
+Conditions are kept as clauses. Every clause has to hold, and a clause holds if one of its conditions
+holds: any `AND`, `OR`, `NOT` and parentheses can be written so. Names and values are checked words,
+and never SQL or sh.
 """
 
 import re
@@ -38,27 +38,27 @@ Clauses = list[tuple[str, ...]]  # all of them hold, and of each one of its cond
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a host has to be: a name, a relation and a value."""
+    """A condition on a host: a name, a relation and a value."""
 
     name: str
     relation: str
     value: str = ""
 
     def clauses(self, is_not: bool) -> Clauses:
-        """Return it, or its opposite."""
+        """Return the clauses of the condition, or of its opposite."""
         relation = OPPOSITE[self.relation] if is_not else self.relation
         return [(f"{self.name}{relation}{self.value}",)]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Several of them, which all have to hold, or one."""
+    """Several conditions, of which all have to hold, or any one."""
 
     parts: "tuple[Wish, ...]"
     is_any: bool
 
     def clauses(self, is_not: bool) -> Clauses:
-        """Return what it comes to, or its opposite: the opposite of all is any opposite."""
+        """Return the clauses of the group, or of its opposite: not all means any opposite."""
         found = [part.clauses(is_not) for part in self.parts]
         if self.is_any is is_not:
             return _bounded([clause for part in found for clause in part])
@@ -73,12 +73,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """What must not hold."""
+    """A condition that must not hold."""
 
     part: "Wish"
 
     def clauses(self, is_not: bool) -> Clauses:
-        """Return the opposite of its part."""
+        """Return the clauses of the opposite of the part."""
         return self.part.clauses(not is_not)
 
 
@@ -141,7 +141,7 @@ def _every(tokens: Tokens) -> Wish:
 
 
 def _joined(tokens: Tokens, join: str) -> Wish:
-    """Read what a join parts; what binds more is read as one of these parts."""
+    """Read conditions between AND or OR; joins that bind tighter belong to their parts."""
     inner = {",": "OR", "OR": "AND"}.get(join)
 
     def part() -> Wish:

@@ -53,7 +53,7 @@ LATER = (  # what is not there yet, so that a campaign which needs it is refused
     "inputs",  # ours: which datasets a task reads, so that it runs where they are
 )
 NOTHING = ("false", "no", "none", "")  # words that ask for nothing
-NOT_SAID = ("", None)  # of CiGri, of each key: its default
+NOT_SAID = ("", None)  # CiGri takes these as the default of any key
 TRUTH = {"true": True, "false": False}
 NUMBER = re.compile(r"\s*\d{1,18}\s*", re.ASCII)
 TIMED = re.compile(r"(?P<levels>.*?)\s*,\s*walltime\s*=\s*(?P<time>.*)", re.DOTALL)
@@ -98,8 +98,8 @@ def seconds(text: object) -> int:
 def layout(text: object) -> dict[str, int]:
     """Read a request of OAR (`/nodes=2/core=4`, or without the first /): slots, and their nodes.
 
-    Behind `,walltime=` stands a time, as in `oarsub -l`. Without a level of nodes they lie wherever
-    they are free. Whole nodes or processors can't be counted in slots before one is chosen.
+    `,walltime=` is followed by a time, as in `oarsub -l`. Without a level of nodes the slots lie on
+    any nodes. Whole nodes or processors are refused: their slots are unknown before one is chosen.
     """
     if isinstance(text, str) and (timed := TIMED.fullmatch(text)):
         return layout(timed["levels"]) | {"walltime_s": seconds(timed["time"])}
@@ -194,7 +194,7 @@ def _directory(value: object) -> str:
 
 
 def expanded(path: str) -> str:
-    """Return a path that the reader of a JDL opens, with CiGri's and sh's words for folders."""
+    """Return a path to open here: `{HOME}`, `~` and variables are expanded."""
     path = re.sub(r"\$?\{HOME\}|\$HOME\b", lambda _: os.path.expanduser("~"), path)
     return os.path.expanduser(os.path.expandvars(path))
 
@@ -232,7 +232,7 @@ def _is_besteffort(value: object) -> bool:
 
 
 def truth(value: object) -> bool:
-    """Read whether something is so, which CiGri takes as text, too."""
+    """Read a boolean, which CiGri also takes as text."""
     if isinstance(value, str):
         value = TRUTH.get(value.strip().lower())
     if not isinstance(value, bool):

@@ -21,7 +21,7 @@ def told(lines: tuple[str, ...], named: tuple[str, ...]) -> str:
 
 
 def left_open(lines: tuple[str, ...]) -> str:
-    """Say which lines have a quotation mark that keeps no words together; empty where none has."""
+    """Return a warning about lines with an unclosed quotation mark; empty without such lines."""
     others = [line for line in lines if not is_closed(line) and len(line.split()) > 1]
     if not others:
         return ""

@@ -1,6 +1,6 @@
-"""The forms of qsub's `#$` lines: their words, its options, and the values of these (qsub(1)).
+"""The forms of qsub's `#$` lines: words, options, and values of options (qsub(1)).
 
-What a form here does not match, qsub of Grid Engine 8.1.9 refuses.
+qsub of Grid Engine 8.1.9 refuses a value that does not match its form.
 """
 
 import re
@@ -16,7 +16,7 @@ DATE = (
 )
 VARIABLES = r"[^=,]+(?:=[^,]*)?(?:,[^=,]+(?:=[^,]*)?)*"
 PLACES = ("env", "pe", "set")  # of -binding: a word before its value
-# What changes nothing in a campaign, with the form of the value that follows it; none: no value.
+# Options that change nothing in a campaign, with the form of their value; none: no value.
 IDLE: Mapping[str, str | None] = {
     **dict.fromkeys(("-V", "-h", "-notify", "-terse", "-verify", "-clear")),
     **dict.fromkeys(("-A", "-C", "-P", "-ckpt", "-jsv", "-u"), ANY),
@@ -32,17 +32,17 @@ IDLE: Mapping[str, str | None] = {
     "-p": r"[+-]?0*(?:\d{1,3}|10[01]\d|102[0-3])|\+?0*1024",
     "-w": "[enpvw]",
 }
-LATER = ("-hold_jid", "-hold_jid_ad", "-ar", "-@")  # each with a value, which tasks could not have
+LATER = ("-hold_jid", "-hold_jid_ad", "-ar", "-@")  # each with a value; refused
 NAME = re.compile(r"(?!\d)(?i:(?!(?:all|none|template)$))[!-~]{1,512}")
 NOT_IN_NAMES = frozenset("/:@*?\\")
 NAMED = "1 to 512 ASCII characters without blanks and /:@*?\\, the first not a digit"
 
 
 def words_of(line: str) -> list[str]:
-    """Split what stands behind `#$`: up to the next `#`, at blanks outside of quotation marks.
+    """Split the text behind `#$`: up to the next `#`, at blanks outside of quotation marks.
 
-    All quotation marks are left out, those within others too, and one may stay open. A backslash
-    is a letter as any other.
+    All quotation marks are removed, also nested ones, and the last may stay open. A backslash is a
+    character like any other.
     """
     text = line.partition("#")[0].strip()
     return [word.replace('"', "").replace("'", "") for word in WORD.findall(text)]

@@ -1,4 +1,4 @@
-"""Reads the values of qsub's options: ranges, times, paths and truths (qsub(1), sge_types(5))."""
+"""Reads the values of qsub's options: ranges, times, paths and booleans (qsub(1), sge_types(5))."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ RANGE = re.compile(r"(\d{1,9})(?:[-:](\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 RANGE_RIGHT = "N, N-M or N-M:STEP is right, from 1 to 999999999"
 SLOTS = re.compile(r"(?=.*\d)(\d{0,9})(?:([-:])(\d{0,9}))?", re.ASCII)
 SLOTS_RIGHT = "N, N-M, N- or -M is right, from 1"
-MOST = 9_999_999  # tasks at once, or slots of entry
+MOST = 9_999_999  # tasks at once, or slots of a task
 TIME = "h_rt=H:M:S or seconds, from 1 second, is right"
 OCTAL = re.compile(r"0\d+$", re.ASCII)
 IDLE_HERE = "changes nothing yet"
@@ -27,12 +27,12 @@ class Range:
 
     @property
     def numbers(self) -> range:
-        """All of them."""
+        """All numbers, in order."""
         return range(self.first, self.last + 1, self.step)
 
 
 def read_range(text: str) -> Range:
-    """Read the numbers of tasks; ParseError for anything else, and for an end before the first."""
+    """Read the numbers of tasks; ParseError for other texts, and for an end before the start."""
     first, last, step = bounds(text)
     if last < first:
         raise ParseError(f"it ends before it begins; {RANGE_RIGHT}")
@@ -52,7 +52,7 @@ def bounds(text: str) -> tuple[int, int, int]:
 
 
 def walltime(text: str) -> int:
-    """Read whole seconds; a part of a second is entry."""
+    """Read whole seconds; a part of a second counts as a second."""
     try:
         seconds = amounts.read(text)
     except ParseError as error:
@@ -65,14 +65,14 @@ def walltime(text: str) -> int:
 
 
 def read_number(text: str, least: int) -> int:
-    """Read a number that is not too large."""
+    """Read a number up to a limit."""
     if not (text.isascii() and text.isdigit() and least <= int(text) <= MOST):
         raise ParseError(f"it is not such a number; a number from {least} to {MOST} is right")
     return int(text)
 
 
 def least_slots(text: str) -> int:
-    """Return the fewest slots of a list of numbers and ranges, which may be open or turned."""
+    """Return the fewest slots of a list of numbers and ranges, also open or reversed ones."""
     least = MOST + 1
     for part in filter(None, text.split(",")):
         found = SLOTS.fullmatch(part)
@@ -84,7 +84,7 @@ def least_slots(text: str) -> int:
 
 
 def path_of(text: str) -> tuple[str, list[str]]:
-    """Return the path of a list that holds at any host, and notes of those for one host."""
+    """Return the path of a list that holds at any host, and notes on paths for single hosts."""
     every = [entry for entry in text.split(",") if entry]
     at_one = [entry for entry in every if entry.find(":") > 0]
     at_any = [entry.removeprefix(":") for entry in every if entry not in at_one]

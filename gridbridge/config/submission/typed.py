@@ -47,7 +47,7 @@ OF_OARSUB = (*LEVELS, "walltime")
 NEAR = 0.88  # of get_close_matches: one letter of walltime, or one more than core
 AMOUNT = re.compile(
     r"[\w.:/@*|+!&()?\[\]^=-]{1,254}", re.ASCII
-)  # also an expression (sge_types(5))
+)  # a value or an expression (sge_types(5))
 VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)})\}})")
 
 
@@ -114,7 +114,7 @@ def script(path: str, text: str, arguments: tuple[str, ...], typed: Typed) -> Sa
 
 
 def _wrong_limit(asked: Asked, clusters: int) -> str:
-    """Say what is wrong with a limit of tasks at once; empty where nothing is."""
+    """Say what is wrong with a limit of tasks at once; empty for a correct limit."""
     if 0 < asked.most < clusters:
         return (
             f"the clusters share it, and {clusters} take part;"
@@ -144,7 +144,7 @@ def _script_line(text: str, arguments: tuple[str, ...], asked: Asked, name: str)
     while end in text:
         end += "-"
     told = asked.array
-    variables = asked.variables | {  # which Grid Engine sets itself, whatever -v says
+    variables = asked.variables | {  # set by Grid Engine itself, whatever -v says
         "SGE_TASK_FIRST": str(told.first if told else "undefined"),
         "SGE_TASK_LAST": str(told.numbers[-1] if told else "undefined"),
         "SGE_TASK_STEPSIZE": str(told.step if told else "undefined"),
@@ -301,9 +301,9 @@ def _take_soft(table: dict[str, Any], asked: Asked) -> list[str]:
 
 
 def _absolute(folder: str) -> str:
-    """Return a folder from /; an empty one is where this is typed.
+    """Return a folder as an absolute path; an empty one is the current directory.
 
-    What begins with ~ or $HOME is so where the task runs.
+    A path that begins with ~ or $HOME stays as it is: it is expanded where the task runs.
     """
     if folder[:1] in ("~", "$"):
         return folder

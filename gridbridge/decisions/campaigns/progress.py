@@ -1,4 +1,4 @@
-"""What ended of a campaign at each of its clusters, and as a whole, as gridstat shows it."""
+"""Counts the ended tasks of a campaign, by cluster and in total, as gridstat shows them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,10 +11,10 @@ HOUR = timedelta(hours=1)
 
 
 def with_ends(campaign: ShownCampaign, ends: Sequence[Ended]) -> ShownCampaign:
-    """Return a campaign with what ended at each cluster, and how long tasks ran on average.
+    """Return a campaign with its ended tasks at each cluster, and their mean run time.
 
-    `ends` are in the order of time. The rate of a campaign that has ended is that of its whole
-    time; while it goes on, the rates of the last hour are known already.
+    `ends` are in the order of time. An ended campaign gets the rate of its whole time; a living
+    campaign has the rates of the last hour already.
     """
     if not ends:
         return campaign
@@ -34,7 +34,7 @@ def with_ends(campaign: ShownCampaign, ends: Sequence[Ended]) -> ShownCampaign:
 def _at(
     campaign: ShownCampaign, sums: dict[str, Ended], per_h: dict[str, float]
 ) -> Iterator[ShownAtCluster]:
-    """Give a campaign at its clusters, then at those that it had: "" is of tasks never sent."""
+    """Give a campaign at its clusters, then at former ones; "" is for tasks never sent."""
     by_cluster = {at.cluster: at for at in campaign.at}
     for cluster in dict.fromkeys((*campaign.clusters, *sums)):
         at, end = by_cluster.get(cluster, ShownAtCluster(cluster=cluster)), sums.get(cluster)

@@ -12,13 +12,13 @@ from gridbridge.model.elastic.plan import Refusal, Refused, Verdict
 
 @dataclass(slots=True, kw_only=True)
 class Purchase:
-    """What is bought so far, and what there is to buy."""
+    """The nodes that are bought so far, and the pools to buy from."""
 
     purse: Purse
     blocks: Blocks
     offers: Sequence[Offer]
     ground: Ground
-    woken: tuple[str, ...] = ()  # hosts on standby
+    woken: tuple[str, ...] = ()  # hosts on standby that are woken
     bought: dict[str, list[str]] = field(default_factory=dict)  # the group of each node, by pool
     hindrances: list[Verdict] = field(default_factory=list)
 
@@ -40,7 +40,7 @@ def buy(need: Need, tasks: int, purchase: Purchase) -> int:
 
 
 def too_few(need: Need, purchase: Purchase) -> Refused | None:
-    """Say how many more nodes one parallel task needs together than may be added for it now."""
+    """Refuse a parallel task that needs more nodes at once than may be added now."""
     if need.pieces == 1:
         return None
     found = list[tuple[int, int]]()
@@ -57,7 +57,7 @@ def too_few(need: Need, purchase: Purchase) -> Refused | None:
 
 
 def _pools(need: Need, purchase: Purchase) -> Iterator[Offer]:
-    """Return the pools whose nodes could run a task, and those whose nodes would be nowhere."""
+    """Return the pools whose nodes could run a task, and pools whose nodes get no queue."""
     for offer in purchase.offers:
         is_nowhere = offer.hindrance is Verdict.NO_SUCH_PLACE
         if not offer.hosts and (is_nowhere or pieces_in(need, offer.room, purchase.ground)):
@@ -70,7 +70,7 @@ def _rank(offer: Offer, need: Need, tasks: int, purchase: Purchase) -> tuple[obj
 
 
 def _choices(need: Need, offer: Offer, purchase: Purchase) -> list[Need]:
-    """Return a need for each environment that new nodes are in, the one with most room first."""
+    """Return a need for each environment of new nodes, the environment with most room first."""
     rooms = (offer.room, *(room for room, _ in purchase.blocks))
     found = in_one_environment(need, rooms)
     if len(found) == 1:
@@ -82,7 +82,7 @@ def _choices(need: Need, offer: Offer, purchase: Purchase) -> list[Need]:
 
 
 def _wake(need: Need, tasks: int, purchase: Purchase) -> int:
-    """Wake the first hosts on which as many tasks fit as on all, and return how many these are."""
+    """Wake the fewest first hosts that hold as many tasks as all; return how many tasks fit."""
     asleep, blocks = _asleep(need, purchase), purchase.blocks
     if not asleep:
         return 0
@@ -110,7 +110,7 @@ def _asleep(need: Need, purchase: Purchase) -> Blocks:
 
 
 def _take(purchase: Purchase, blocks: Blocks, asleep: Blocks) -> None:
-    """Wake those of the hosts on standby that tasks lie on; the others are no room yet."""
+    """Wake the hosts on standby that tasks lie on; other hosts on standby count as no room."""
     names = {name for _, hosts in asleep for name in hosts}
     used = {name for room, hosts in blocks if room.is_used for name in hosts} & names
     still = names - used
@@ -172,14 +172,14 @@ def _in_group(
 
 
 def _own(offer: Offer, purchase: Purchase) -> int:
-    """Return how many nodes of a pool are bought already."""
+    """Return the number of nodes of a pool that are bought already."""
     return len(purchase.bought.get(offer.name, ()))
 
 
 def _most(
     offer: Offer, group: str, room_for: int, need: Need, purchase: Purchase
 ) -> tuple[int, Verdict | None]:
-    """Return how many nodes a group may get, and what forbids more; None: its own size does."""
+    """Return how many nodes a group may get, and what forbids more; None: the group's size."""
     limit, cause = purchase.purse.for_price(offer.price)
     limit -= len(_beside(group, need, purchase))
     left = offer.most - _own(offer, purchase)
@@ -220,7 +220,7 @@ def _least(
 
 
 def _there(need: Need, blocks: Blocks, ground: Ground) -> int:
-    """Return how many pieces there is room for."""
+    """Return the number of pieces that fit."""
     return sum(len(names) * _each(need, room, ground) for room, names in blocks)
 
 

@@ -110,7 +110,7 @@ def claims(
 
 
 def told_of(refusal: Refused | None, jobs: Iterable[int]) -> Iterator[Refused]:
-    """Give a refusal of each of some jobs."""
+    """Give a copy of a refusal for each job; nothing without a refusal."""
     if refusal is not None:
         yield from (replace(refusal, job=job) for job in jobs)
 

@@ -134,7 +134,7 @@ def _impossible(scene: Scene, packed: Packed) -> Iterator[Refused]:
 
 
 def _there(scene: Scene) -> tuple[tuple[str, Room], ...]:
-    """Return the hosts as they are when nothing runs there, each with the pool of its node."""
+    """Return each host's room as if nothing ran there, with the pool of its node."""
     situation, own = scene.situation, Nodes(scene.situation.nodes)
     patterns = patterns_of(row.shape for row in situation.cell.waiting)
     rooms = whole_rooms(situation, instances_of(situation), scene.ground, patterns)

@@ -12,10 +12,10 @@ from gridbridge.model.request import QNAME
 def lacking(
     need: Need, offers: Sequence[Offer], ground: Ground, there: Sequence[tuple[str, Room]] = ()
 ) -> Refused | None:
-    """Return what every pool's nodes lack, told of the one that lacks the least.
+    """Return what every pool's nodes lack, named for the pool that lacks the least.
 
-    A parallel task may lie on new nodes and on hosts that are there, which are told with their
-    pools and as they are when nothing runs on them.
+    A parallel task may lie on new nodes and on present hosts. `there` has the present hosts with
+    their pools, as if nothing ran on them.
     """
     if any(_could(need, offer, ground, there) for offer in offers):
         return None
@@ -35,14 +35,14 @@ def _could(need: Need, offer: Offer, ground: Ground, there: Sequence[tuple[str, 
         return each > 0
     limits = [one for one in (pool.span, pool.limit) if one]
     limits += [pool.quota // pool.slots] if pool.quota else []
-    limits += [0] if offer.hosts else []  # on standby: they are there
+    limits += [0] if offer.hosts else []  # a pool of hosts on standby adds no node
     others = () if pool.span else (room for name, room in there if name != offer.name)
     beside = sum(_pieces_of_one(need, room, ground) for room in others)
     return not limits or min(limits) * each + beside >= need.pieces
 
 
 def _pieces_of_one(need: Need, room: Room, ground: Ground) -> int:
-    """Return how many pieces of one task a host has room for."""
+    """Return the number of pieces of one task that fit on a host."""
     pieces = pieces_in(need, room, ground)
     return min(pieces, 1) if need.is_apart else pieces
 

@@ -47,7 +47,7 @@ class Need:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """What -l qname asks for: each of them has to fit a queue."""
+        """The expressions of -l qname: a queue has to match all of them."""
         return tuple(wanted.value for wanted in self.values if wanted.name == QNAME)
 
 
@@ -55,7 +55,7 @@ def need_of(shape: Shape, layout: Layout, widest: int) -> Need:
     """Return what a task of this shape needs; `widest` is the most slots that a host has.
 
     Of a parallel environment whose rule is not known its slots are on one host if they fit there.
-    `qstat` without -r tells a job's slots, but not its environment.
+    `qstat` without -r shows a job's slots, but not its environment.
     """
     known = [(_resource(name, layout), text) for name, text in shape.requests]
     told = [(one, text) for one, text in known if one is not None]
@@ -94,7 +94,7 @@ def _divides(one: Environment, shape: Shape) -> bool:
 
 
 def _resource(name: str, layout: Layout) -> Resource | None:
-    """Return a resource; a cell whose list is not known has at least those of its hosts' names."""
+    """Return a resource; a cell with an unknown list has at least the resources of host names."""
     wanted = layout.long_name(name)
     return layout.resources.get(wanted, PLACES.get(wanted))
 
@@ -188,7 +188,7 @@ def _is_like(pattern: str, there: str) -> bool:
 
 
 def is_named(expression: str, names: Iterable[str]) -> bool:
-    """Say whether `-l hostname` or `-l qname` may mean it: `n1`, `n*|m1`, `!n1&!n2` (sge_types)."""
+    """Say whether an expression such as `n*|m1` or `!n1&!n2` matches a name (sge_types(5))."""
     lowered = tuple(name.lower() for name in names)
 
     def holds(pattern: str) -> bool:

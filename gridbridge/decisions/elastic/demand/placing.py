@@ -31,9 +31,9 @@ def place(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> tuple[int, 
 
 
 def in_one_environment(need: Need, rooms: Iterable[Room]) -> tuple[Need, ...]:
-    """Return a need for each environment of several: all hosts of a task are in one.
+    """Return a need for each environment: all hosts of a task are in the same environment.
 
-    Where the same ones are on all hosts it is the need itself.
+    If all hosts have the same environments, the need itself is returned.
     """
     if need.pieces == 1 or len(need.environments) < 2:
         return (need,)
@@ -94,7 +94,7 @@ def _filled(
 def _alone(
     need: Need, tasks: int, blocks: Blocks, room_for: Sequence[int], ground: Ground
 ) -> tuple[int, Blocks]:
-    """Place tasks that share their hosts with none; the hosts of a task needn't be alike."""
+    """Place tasks that share their hosts with no other; hosts of a task may differ in size."""
     most = 1 if need.is_apart else need.pieces
     sizes, there = [min(pieces, most) for pieces in room_for], Counter[int]()
     for size, (_, names) in zip(sizes, blocks, strict=True):
@@ -112,8 +112,8 @@ def _alone(
 def hosts_for(pieces: int, tasks: int, there: Mapping[int, int]) -> tuple[int, Counter[int]]:
     """Return how many tasks get hosts of their own, and how many hosts of each size they take.
 
-    The size of a host is how many pieces of one task it has room for. Tasks that get the same hosts
-    are one step.
+    The size of a host is the number of pieces of one task that fit on it. Tasks that get hosts of
+    the same sizes are handled in one step.
     """
     left, used, done = Counter(there), Counter[int](), 0
     while done < tasks and (hosts := _of_one_task(pieces, left)):
@@ -126,13 +126,15 @@ def hosts_for(pieces: int, tasks: int, there: Mapping[int, int]) -> tuple[int, C
 
 
 def _of_one_task(pieces: int, left: Mapping[int, int]) -> Mapping[int, int]:
-    """Return the hosts of a task, by their sizes: a largest one, and those that fill it best up.
+    """Return the number of hosts of each size for a task: a largest host, and the best rest.
 
-    They have the least room too much, and of several such choices it is one with the fewest hosts.
-    Empty: there are not enough.
+    The choice leaves the least room unused and, among equals, has the fewest hosts. Empty: there
+    are not enough hosts.
     """
     sizes = sorted((size for size, number in left.items() if size and number), reverse=True)
-    ways: dict[int, tuple[int, Mapping[int, int]]] = {0: (0, {})}  # by their room
+    ways: dict[int, tuple[int, Mapping[int, int]]] = {
+        0: (0, {})
+    }  # hosts, by the sum of their sizes
     for size in sizes:
         for room, (hosts, others) in tuple(ways.items()):
             for number in range(1, min(left[size], -(-(pieces - room) // size)) + 1):

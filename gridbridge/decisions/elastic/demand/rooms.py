@@ -12,15 +12,15 @@ from gridbridge.model.request import HOSTNAME, QNAME
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A queue on a host, as it is there."""
+    """A queue on one host, with the values that hold there."""
 
     queue: str
     free: int  # slots
     environments: tuple[str, ...] = ()
-    values: tuple[tuple[str, str], ...] = ()  # of resources, and limits
-    amounts: tuple[tuple[str, float], ...] = ()  # of consumables that it has of its own
+    values: tuple[tuple[str, str], ...] = ()  # the queue's resources and limits
+    amounts: tuple[tuple[str, float], ...] = ()  # the queue's own consumables
     is_batch: bool = True
-    is_told: bool = True  # its configuration
+    is_told: bool = True  # the queue's configuration is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def pieces_in(need: Need, room: Room, ground: Ground) -> int:
 
 
 def _in_part(need: Need, part: Part, room: Room, ground: Ground) -> int:
-    """Return how many pieces a queue on a host has room for, without what the host has."""
+    """Return the number of pieces that fit in a queue on a host, without the host's values."""
     if not is_open(need, part, room, ground):
         return 0
     own = dict(part.amounts)
@@ -90,7 +90,7 @@ def _in_part(need: Need, part: Part, room: Room, ground: Ground) -> int:
 
 
 def _spent(need: Need) -> tuple[tuple[str, float], ...]:
-    """Return what a piece uses up of consumables."""
+    """Return the consumables that a piece uses up."""
     return tuple(amount for amount in (*need.amounts, *need.usual) if amount[1] > 0)
 
 
@@ -105,9 +105,9 @@ def lacks(name: str, room: Room, ground: Ground) -> bool:
 
 def _has_value(wanted: Wanted, room: Room, ground: Ground) -> bool:
     """Say whether a host has a value, as far as is known: a new one is as those that are there."""
-    if wanted.name == HOSTNAME:  # no host tells it of itself
+    if wanted.name == HOSTNAME:  # hosts don't list it among their values
         return f"{HOSTNAME}={wanted.value}" in room.tags
-    if wanted.name == QNAME:  # of which its queues tell
+    if wanted.name == QNAME:  # a value of queues, not of hosts
         return True
     has = next((text for name, text in room.values if name == wanted.name), None)
     if has is not None:

@@ -1,4 +1,4 @@
-"""What a round is decided from by policy demand, worked out once."""
+"""The facts from which policy demand decides a round, worked out once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from gridbridge.model.elastic.sections import Balance, Demand, Pool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """A cell, the rules, what is free there, and what new nodes there may be."""
+    """A cell, the rules, the free room, and the possible new nodes."""
 
     situation: Situation
     rules: Balance
@@ -30,10 +30,10 @@ class Scene:
     pools: Mapping[str, Pool]
     ground: Ground
     offers: tuple[Offer, ...]
-    there: Blocks  # on hosts that take work now
-    rooms: Blocks  # with those of nodes that are on their way
-    arriving: int  # slots of nodes that are on their way
-    order: tuple[str, ...]  # in which nodes are removed
+    there: Blocks  # room on hosts that take work now
+    rooms: Blocks  # `there`, and the room of nodes on their way
+    arriving: int  # slots of nodes on their way
+    order: tuple[str, ...]  # names of nodes, in the order of removal
     least: int
     most: int
 
@@ -41,7 +41,7 @@ class Scene:
 def scene_of(
     situation: Situation, rules: Balance, demand: Demand, pools: Mapping[str, Pool]
 ) -> Scene:
-    """Work out the scene of a round."""
+    """Return the scene of a round."""
     ground = ground_of(situation, rules.queue)
     patterns = patterns_of(row.shape for row in situation.cell.waiting)
     order = preference(situation, pools, demand)

@@ -61,9 +61,9 @@ def instances_of(seen: Situation) -> dict[str, list[Instance]]:
 
 
 def is_left_out(queue: str, situation: Situation, host: str = "") -> bool:
-    """Say whether the tasks of a queue are no occupation: best-effort ones, and those elsewhere.
+    """Say whether a queue's tasks are no occupation: a best-effort or a transfer queue.
 
-    On a host it may be otherwise than it usually is.
+    The queue may differ on one host.
     """
     if queue in situation.best_effort:
         return True
@@ -200,7 +200,7 @@ def _asks_groups(layout: Layout, patterns: frozenset[str]) -> bool:
 
 
 def part_of(queue: str, free: int, layout: Layout, groups: frozenset[str], host: str = "") -> Part:
-    """Return a queue as it is on a host of some groups; nobody knows the name of a new one."""
+    """Return a queue as it is on a host of these groups; a new host has no name yet."""
     known = layout.queues.get(queue)
     if known is None:
         return Part(queue=queue, free=free, is_told=False)
