@@ -139,7 +139,7 @@ class NotOurs(GridbridgeError):
 
 
 class OwnerUnknown(GridbridgeError):
-    """Nobody knows the account of an owner now: nothing was done as that person."""
+    """An owner's account is gone: nothing was done as that person."""
 
 
 class Barred(GridbridgeError):
@@ -210,7 +210,7 @@ class CommandFailed(GridbridgeError):
 
 
 class TooLong(CommandFailed):
-    """A program printed more than is read of it: it was ended, and nothing of it is believed."""
+    """A program printed too much: it was ended, and its output does not count."""
 
     def __init__(self, argv: tuple[str, ...], most_bytes: int, host: str = "") -> None:
         limit = f"{most_bytes >> 20} MiB" if most_bytes >> 20 else f"{most_bytes >> 10} KiB"

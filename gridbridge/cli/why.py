@@ -37,11 +37,11 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
     far, and the tasks of an array are shown one by one. Finished transfers are known as long as
     gridbridge.toml says ([retention] closed_h). For a job that was not sent anywhere it shows
     the job's state, what keeps it from starting in the scheduler's words, and which transfer queues
-    would take it. CAMPAIGN is the number that gridsub printed: each cluster that may run it is shown
-    with the numbers of the last cycle, and what would change them. If a job and a campaign have
-    the same number, both are shown, the newer first. DATASET is a dataset of your own, with its
-    replicas and the service's acts on it; root and the service account may ask for anybody's by
-    OWNER/DATASET. Exit status: 0, 1 for an unknown number, 2 for anything else.
+    would take it. CAMPAIGN is the number that gridsub printed: each cluster that may run it is
+    shown with the numbers of the last cycle, and what would change them. If a job and a campaign
+    have the same number, both are shown, the newer first. DATASET is a dataset of your own, with
+    its replicas and the service's acts on it; root and the service account may ask for anybody's
+    by OWNER/DATASET. Exit status: 0, 1 for an unknown number, 2 for anything else.
 
     \b
     Example:

@@ -19,8 +19,8 @@ RETRY_S = 5  # the first pause before a refused submission is tried again; it do
 RETRY_MAX_S = 60
 EARLY = "early"  # the note since when a job is in a queue that has no route
 EARLY_S = 60  # in which the service may take a gridbridge.toml that is newer
-ROOM_S = 20  # a job of which nothing was sent waits so long for room for our notes
-ROOM_AGAIN_S = 10  # between two tries for lack of that room
+ROOM_S = 20  # a job that was not sent waits so long for room for our notes
+ROOM_AGAIN_S = 10  # between two tries to write notes
 UNABLE = 3  # tries after which we give up on a program that dies at its start
 NOT_LOADED = b"error while loading shared libraries"  # by the dynamic linker, without memory
 
@@ -56,7 +56,7 @@ def end_nowhere(task: Task, error: Exception, configuration: str = CONFIG) -> st
 
 
 def wait_for_room(task: Task, error: NoRoom) -> str:
-    """Try again until TMPDIR takes our notes; a job of which nothing was sent has to end soon."""
+    """Try until TMPDIR takes our notes; a job that was not sent gives up after ROOM_S."""
     complain(error)
     if task.record() is None and task.ran_for_s() >= ROOM_S:
         return end_in_error(task, str(error))
@@ -71,7 +71,7 @@ def end_in_error(task: Task, reason: str) -> str:
 
 
 def blame(task: Task, reason: str) -> None:
-    """Leave the reason for `qstat -j`, if execd's spool has room: the job ends so or so."""
+    """Leave the reason for `qstat -j`, if execd's spool has room; the job ends anyway."""
     try:
         task.blame(reason)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The notes of a local task, in TMPDIR/.gridbridge: each is there whole, or counts as none.
+"""The notes of a local task, in TMPDIR/.gridbridge: an empty or cut note counts as none.
 
 sge-methods/finish writes them in the same way, from a shell.
 """
@@ -10,11 +10,11 @@ from gridbridge.model.message import MAX_BYTES, Message, decode
 from gridbridge.shell import files
 
 NO_ROOM = (28, 122)  # ENOSPC, EDQUOT: errno(3), which is one import less
-TRIED = "tried"  # what is written to find out whether there is room
+TRIED = "tried"  # the note that is written to test for room
 
 
 def write(path: str, data: bytes = b"") -> None:
-    """Put a note there, written beside and renamed; NoRoom where TMPDIR takes no more."""
+    """Write a note under another name and rename it; NoRoom where TMPDIR takes no more."""
     try:
         files.replace(path, data, durable=False)
     except StateError as error:
@@ -22,7 +22,7 @@ def write(path: str, data: bytes = b"") -> None:
 
 
 def read(path: str) -> Message | None:
-    """Read a note that is a message; None where there is none, or an empty or cut one."""
+    """Read a note that is a message; None for a missing, empty or cut note."""
     try:
         return decode(files.read(path, MAX_BYTES, os.getuid())[0])
     except (FileNotFoundError, ParseError):
@@ -30,7 +30,7 @@ def read(path: str) -> Message | None:
 
 
 def number(path: str) -> float | None:
-    """Read a note that is a number; None where there is none, or an empty one."""
+    """Read a note that is a number; None for a missing or empty note."""
     try:
         return float(files.read(path, MAX_BYTES, os.getuid())[0])
     except (FileNotFoundError, ValueError):
@@ -45,7 +45,7 @@ def require_room(folder: str) -> None:
 
 
 def lack(error: BaseException | None, path: str) -> NoRoom | None:
-    """Return what to tell where the filesystem of TMPDIR is full, or a quota there is used up."""
+    """Return the error for a full filesystem of TMPDIR, or a used up quota there."""
     if not isinstance(error, OSError) or error.errno not in NO_ROOM:
         return None
     return NoRoom(f"no room in $TMPDIR: {path}: {error.strerror}")

@@ -115,7 +115,7 @@ def require_person(config: "dict[str, dict[str, object]]", file: str, uid: int) 
 
 
 def require_account(uid: int) -> None:
-    """Raise NoOwner where nobody can become that person, before anything is noted or done."""
+    """Raise NoOwner if the person's account is gone, before anything is noted or done."""
     try:
         pwd.getpwuid(uid)
     except KeyError as error:
@@ -141,7 +141,7 @@ def become(uid: int) -> str:
 
 
 def go_on_apart(limit_s: float = LIMIT_S) -> None:
-    """Go on in a process with a scope of its own; end as that process does."""
+    """Go on in a child with a scope of its own; the parent ends as the child ends."""
     child = Scope(limit_s)
     if child.pid:
         watch(child, limit_s)
@@ -150,7 +150,7 @@ def go_on_apart(limit_s: float = LIMIT_S) -> None:
 def watch(child: Scope, limit_s: float = LIMIT_S) -> NoReturn:
     """End as the child ends.
 
-    As whom it works can stop it, so its time is limited here.
+    The person as whom the child works can stop it, so the parent limits its time.
     """
     poll = select.poll()
     poll.register(os.pidfd_open(child.pid), select.POLLIN)

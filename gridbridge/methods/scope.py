@@ -1,12 +1,12 @@
 """A scope for what a person brings: what root's helper runs as a person, and all that it starts.
 
 The scope is a PID namespace (pid_namespaces(7)). When its first process ends, the kernel kills all
-others in it, whatever sessions and parents these have. Where systemd runs, its processes and
-threads are limited by a scope of systemd's (systemd.scope(5)), outside of the control group of the
-service that called us; elsewhere by RLIMIT_NPROC. So nobody uses up what the service may start.
+other processes in it, whatever their sessions and parents. Where systemd runs, a scope of systemd's
+(systemd.scope(5)) limits processes and threads, outside of the control group of the service that
+called us; elsewhere RLIMIT_NPROC does. So nobody uses up the processes that the service may start.
 
-A kernel that refuses the namespace, as in a container without CAP_SYS_ADMIN, leaves the first
-process as the reaper of what loses its parent (PR_SET_CHILD_SUBREAPER), and it kills these.
+A kernel may refuse the namespace, as in a container without CAP_SYS_ADMIN. Then the first process
+reaps the processes that lose their parents (PR_SET_CHILD_SUBREAPER), and kills them.
 """
 
 import os
@@ -20,18 +20,18 @@ from gridbridge.shell import runner
 from gridbridge.shell.runner import SIGKILL
 
 MOST_TASKS = 128  # processes and threads of one scope, where systemd counts them
-# By uid more: the person's jobs and other scopes start processes on this machine meanwhile.
+# Added to the person's processes: that person's jobs and other scopes start more meanwhile.
 SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # in a short scope, and in one for hours
 NO_LIMIT = 1 << 20  # of processes: a person with so many has none
 FIRST_SIGNAL = 128  # an exit status above it stands for a signal, as in a shell
 CLONE_NEWPID = 0x20000000  # unshare(2)
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 OWN_NAMESPACE = "/proc/self/ns/pid"
-REAP_MS = 1000  # between two looks for what lost its parent and has ended
-KILL_S = 5.0  # for what is not in a namespace
+REAP_MS = 1000  # between two looks for ended processes without parents
+KILL_S = 5.0  # for killing processes outside of a namespace
 BUSCTL, BOOTED = "/usr/bin/busctl", "/run/systemd/system"  # sd_booted(3)
 SYSTEMD_S, MOVE_S, LOOK_S = 3.0, 1.0, 0.002
-SPARE_S = 30  # after which systemd ends a scope that we did not
+SPARE_S = 30  # then systemd ends a scope that we did not end
 BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 CGROUPS = "/sys/fs/cgroup"
 BY_SYSTEMD, BY_UID = b"s", b"u"  # how processes are counted
@@ -42,7 +42,7 @@ _more = 0  # processes that the person of this scope may start; 0: systemd count
 class Scope:
     """A forked process with a scope of its own; in that process, `pid` is 0.
 
-    Only root can make scopes. Anybody else acts for themselves alone, and forks.
+    Only root can make scopes. Other callers act for themselves alone, and only fork.
     """
 
     __slots__ = ("_line", "pid")
@@ -53,7 +53,7 @@ class Scope:
         self.pid = os.fork() if os.geteuid() else self._fork(limit_s)
 
     def end(self) -> None:
-        """Kill all that is in it; who waits for `pid` sees when that is done."""
+        """Kill all processes of the scope; `pid` ends when that is done."""
         if self._line >= 0:
             os.close(self._line)
             self._line = -1
@@ -76,7 +76,7 @@ def confine() -> None:
     """Limit the processes of the person whom we have become, unless systemd does.
 
     The kernel counts a uid's processes on the whole machine, where a person may have thousands. So
-    we find a limit at which this person can start another one, and add to it.
+    we find a limit at which this person can start one more process, and add to it.
     """
     most = _more // 2
     while 0 < most < NO_LIMIT and not _may_fork(most):
@@ -106,7 +106,7 @@ def words(pid: int, limit_s: float) -> tuple[str, ...]:
 
 
 def _is_moved(pid: int, limit_s: float) -> bool:
-    """Have systemd move a process into a scope; say whether it is in one that counts processes."""
+    """Have systemd move a process into a scope; say whether that scope limits processes."""
     if not os.path.isdir(BOOTED):
         return False
     argv = words(pid, limit_s)
@@ -122,7 +122,7 @@ def _is_moved(pid: int, limit_s: float) -> bool:
 
 
 def _counts(line: str, name: str) -> bool:
-    """Say whether a line of /proc/PID/cgroup is of that scope, and limits processes there."""
+    """Say whether a line of /proc/PID/cgroup names that scope, and it limits processes."""
     _, controllers, path = line.split(":", 2)
     counts_all = not controllers and os.path.exists(f"{CGROUPS}{path}/pids.max")
     return path.endswith(f"/{name}") and (counts_all or "pids" in controllers.split(","))
@@ -137,7 +137,7 @@ def _groups(pid: int) -> str:
 
 
 def _fork_apart() -> tuple[int, bool]:
-    """Fork the first process of a new PID namespace; say whether it has one.
+    """Fork the first process of a new PID namespace; say whether the kernel made one.
 
     Our own later children stay in our namespace.
     """
@@ -160,10 +160,10 @@ def _fork_apart() -> tuple[int, bool]:
 
 
 def _begin(line: int, limit_s: float, *, is_closed: bool) -> None:
-    """Fork the process that works, when we are where we are limited; watch it as root."""
+    """Fork the process that works, once our limits hold, and watch it as root."""
     global _more
     word = os.read(line, 1)
-    if not word:  # who forked us has ended
+    if not word:  # our parent has ended
         os._exit(1)
     if word == BY_UID:
         _more = MORE if limit_s <= SHORT_S else MANY_MORE
@@ -175,7 +175,7 @@ def _begin(line: int, limit_s: float, *, is_closed: bool) -> None:
 
 
 def _watch(main: int, line: int, *, is_closed: bool) -> NoReturn:
-    """End as the process that works, and with it all others; end when who forked us does."""
+    """End as the working process ends, or with our parent; all other processes end, too."""
     status = 1
     try:
         line = os.dup2(line, 3)  # a lock or a pipe that we hold open would outlive its use
@@ -188,7 +188,7 @@ def _watch(main: int, line: int, *, is_closed: bool) -> NoReturn:
 
 
 def _end_of(main: int, line: int) -> int:
-    """Return how a process ended, -SIGKILL when the line is closed before; reap all others."""
+    """Return how a process ended, -SIGKILL if the line closes before; reap other processes."""
     poll = select.poll()
     poll.register(line, select.POLLIN)
     poll.register(os.pidfd_open(main), select.POLLIN)
@@ -212,7 +212,7 @@ def _reaped() -> dict[int, int]:
 
 
 def _kill_children() -> None:
-    """Kill what is below us; what loses its parent becomes our child, so that none escapes."""
+    """Kill our descendants; those without parents become our children, so none escapes."""
     until = time.monotonic() + KILL_S
     while (below := _below(os.getpid())) and time.monotonic() < until:
         for pid in below:
@@ -224,7 +224,7 @@ def _kill_children() -> None:
 
 
 def _below(pid: int) -> list[int]:
-    """Return the children of a process, theirs, and so on."""
+    """Return all descendants of a process."""
     found = []
     open_ = [pid]
     while open_:

@@ -103,8 +103,8 @@ def claim_lines(step: "Step") -> str:
     """Return what the wrapper does for the claim that the first note tells of.
 
     A job that an earlier try has sent has the same claim. If the configuration has changed since,
-    there is no claim, and nothing comes home by one. The key of a claim by file is there before
-    anybody can read the script that names it.
+    there is no claim, and nothing comes home by one. The key of a claim by file exists before
+    anybody can read the script that names the key.
     """
     kind = step.route.remote_claim.partition(" ")[0]
     if not step.record.claim.startswith(f"{kind}."):
@@ -119,7 +119,7 @@ def claim_lines(step: "Step") -> str:
 
 
 def keep_key(step: "Step") -> None:
-    """Write the key of its claim, if that has one; again if it is there."""
+    """Write the key of the transfer's claim, if it has one, also over an earlier key."""
     if step.record.claim:
         from gridbridge.batch import claim
 

@@ -159,8 +159,8 @@ class Starter(Step):
     def send_record_again(self) -> str:
         """Send the record again: a service that lost or refused it would bring no end home.
 
-        An intent that came meanwhile is the next step's, as this one may be killed. Where the spool
-        was wiped, the FIFO is gone, too, and so is the key of its claim.
+        An intent that came meanwhile is the next step's, as this one may be killed. If the
+        spool was wiped, the FIFO and the claim's key are gone, too.
         """
         spool.keep_wake(self.record.wake, self.task.our_spool)
         self.note()

@@ -257,7 +257,7 @@ class Task:
         return now_s - first_s
 
     def require_room(self) -> None:
-        """Raise NoRoom unless TMPDIR takes our notes: asked before anything is sent."""
+        """Raise NoRoom unless TMPDIR takes our notes; called before anything is sent."""
         notes.require_room(self.private)
 
     def blame(self, reason: str) -> None:

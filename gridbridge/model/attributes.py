@@ -13,15 +13,15 @@ PARTS = re.compile(r"\[([^=\]]+)=([^\]]*)\]")  # [HOST=VALUE] or [@GROUP=VALUE] 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Varying:
-    """A value, and where it is another one, as in `1,[@large=8],[n1=2]`."""
+    """A value, and the values of some hosts and groups, as in `1,[@large=8],[n1=2]`."""
 
     usual: str = ""
     others: tuple[tuple[str, str], ...] = ()  # a host or a host group, and the value there
 
     def on(self, host: str, groups: Container[str]) -> str:
-        """Return it for a host: its own comes before those of its groups (queue_conf(5)).
+        """Return the value for a host: its own goes before those of its groups (queue_conf(5)).
 
-        Another one takes the place of the whole value: of a list nothing usual is left.
+        A host's value replaces the whole usual value, also of a list.
         """
         own = (value for where, value in self.others if where.lower() == host.lower())
         shared = (value for where, value in self.others if where in groups)
@@ -38,7 +38,7 @@ def varying(text: str) -> Varying:
 def lists(text: str) -> tuple[tuple[str, dict[str, str]], ...]:
     """Read a list of pairs of a queue as it usually is, and as each host or group has it.
 
-    Each comes with what follows the queue's name in that of the object: nothing, `@n1` or `@@big`.
+    Each list comes with the suffix of the queue's name in qconf(1): nothing, `@n1` or `@@big`.
     """
     every = varying(text)
     others = ((f"@{where}", pairs(value)) for where, value in every.others)
@@ -64,10 +64,10 @@ def is_true(value: str) -> bool:
 
 
 def is_transfer(queue: Settings) -> bool:
-    """Whether a queue sends its jobs away: it offers remote=TRUE."""
+    """Say whether a queue is a transfer queue, which offers remote=TRUE."""
     return is_true(pairs(queue.get("complex_values", "")).get("remote", ""))
 
 
 def is_besteffort(queue: Settings) -> bool:
-    """Whether the jobs of a queue make way for all others: it offers gb_besteffort=TRUE."""
+    """Say whether a queue is for best-effort jobs: it offers gb_besteffort=TRUE."""
     return is_true(pairs(queue.get("complex_values", "")).get(BEST_EFFORT, ""))

@@ -122,7 +122,7 @@ class Message:
         return Message(**(vars(self) | values))
 
     def tells_end(self) -> bool:
-        """Say whether it tells how a job ended; one that was cut short lacks a part of that."""
+        """Say whether the message tells fully how a job ended; a cut message does not."""
         parts = {Outcome.EXIT: self.exit_status, Outcome.SIGNAL: self.signal}
         return bool(parts.get(self.outcome, self.outcome))
 

@@ -23,7 +23,7 @@ def count(number: int, one: str, more: str = "") -> str:
 
 
 def age(passed: timedelta) -> str:
-    """Say how long ago something was, in one or two units."""
+    """Write a duration in one or two units."""
     seconds = max(0, round(passed.total_seconds()))
     if seconds < 120:
         return f"{seconds} s"
@@ -102,7 +102,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What a program decided, a row of the state file; its inputs are enough to decide again."""
+    """A program's decision, a row of the state file; its inputs suffice to decide again."""
 
     number: int
     at: datetime

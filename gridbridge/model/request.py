@@ -12,7 +12,7 @@ BALANCE = f"{OURS}balance"  # its owner's word: `no` keeps rebalancing from movi
 YIELDS = "besteffort"  # the type of jobs that make way for others
 LATEST_S = 2**32 - 1  # Grid Engine keeps no later start time
 FAR_S = 2051222400  # the start time of a job that is away: 2035
-# What a relation behind the name of a property is made of; no name has one of these letters.
+# Characters of a relation behind a property's name; no name contains any of them.
 RELATIONS = "<>=~"
 LIKE, NOT_LIKE, IS_NULL, NOT_NULL = "~", "<>~", "==", "<>=="
 WORDS = {LIKE: "LIKE", NOT_LIKE: "NOT LIKE", IS_NULL: "IS NULL", NOT_NULL: "IS NOT NULL"}
@@ -28,7 +28,7 @@ USUAL = (  # shortcuts of the resources that every cell has (complex(5)); its ow
 )
 SHORTCUTS = dict(pair.split("=") for pair in USUAL.split())
 
-VALUES = "gb_"  # what the load values that the sensor reports begin with
+VALUES = "gb_"  # begins the load values of the sensor
 AT_HOME = ("remote", HOSTNAME, QNAME)  # resources that name places of the local cluster
 
 Pairs = tuple[tuple[str, str], ...]
@@ -36,12 +36,12 @@ Variant = tuple[Pairs | None, str | None]  # of a request: other lists of hard r
 
 
 def long_name(resource: str) -> str:
-    """Return a resource's name by its name or its usual shortcut: qsub takes either."""
+    """Return a resource's long name from its name or its usual shortcut, as qsub reads it."""
     return SHORTCUTS.get(resource, resource)
 
 
 def is_place(resource: str) -> bool:
-    """Say whether a resource only names places at home: no other cluster is asked for it."""
+    """Say whether a resource names places at home, and so is never requested elsewhere."""
     return long_name(resource) in AT_HOME or resource.startswith(VALUES)
 
 
@@ -196,7 +196,7 @@ class JobSpec:
 
 
 def relation_of(name: str) -> tuple[str, str]:
-    """Part a name from the relation behind it, which is `=` where none is."""
+    """Split a name from the relation behind it; without a relation that is `=`."""
     bare = name.rstrip(RELATIONS)
     return bare, name[len(bare) :] or "="
 

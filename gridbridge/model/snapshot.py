@@ -46,12 +46,12 @@ class JobStanding:
     job_id: int
     owner: str
     rows: tuple[JobStatus, ...]
-    errors: tuple[str, ...] = ()  # one a failed task
-    hindrances: tuple[str, ...] = ()  # in the scheduler's words; none: it tells of none
+    errors: tuple[str, ...] = ()  # one for each failed task
+    hindrances: tuple[str, ...] = ()  # in the scheduler's words; empty if it names none
 
     @property
     def submitted_at(self) -> datetime | None:
-        """When it was submitted, as far as the list tells: of what runs, when it began."""
+        """When the job was submitted; for running tasks the list only says when they began."""
         return min((row.since for row in self.rows if row.since), default=None)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 ANY = "*"  # among the names of a kind: every name may be asked for
 NO_RULE = "="  # of a cluster whose queues have no parallel environment
-ON_ONE_HOST = "$pe_slots"  # allocation_rule (sge_pe(5)); a number is that of slots on each host
+ON_ONE_HOST = "$pe_slots"  # allocation_rule (sge_pe(5)); a number means slots on each host
 
 
 class Vocabulary:
@@ -26,7 +26,7 @@ class Vocabulary:
     project: frozenset[str]
     queue: frozenset[str]
     node: frozenset[str]  # of OAR: those that run jobs, can be woken or come back soon
-    rule: frozenset[str]  # of parallel environments in its queues: NAME=RULE; ANY: not told
+    rule: frozenset[str]  # NAME=RULE of the environments in its queues; ANY: unknown
 
     def __init__(self, **names: frozenset[str]) -> None:
         for kind in self.KINDS:
@@ -39,7 +39,7 @@ class Vocabulary:
     def environment(self, nodes: int, each: int) -> str:
         """Return a parallel environment that puts so many slots on each node; empty for none.
 
-        ANY where no environment is needed for that, or where their rules are not known.
+        ANY if no environment is needed for that, or if the rules are unknown.
         """
         if ANY in self.rule or not nodes or nodes * each == 1:
             return ANY
@@ -62,7 +62,7 @@ def decode(data: bytes) -> Vocabulary:
 
 
 def no_environment(nodes: int, each: int) -> str:
-    """Say which parallel environment a cluster has not."""
+    """Say which parallel environment a cluster lacks."""
     rule = f"{ON_ONE_HOST} or {each}" if nodes == 1 else str(each)
     return f"no parallel environment with allocation_rule {rule}, as {each} a host need"
 

@@ -24,7 +24,7 @@ from gridbridge.shell.signals import Signals
 FIRST_PAUSE_S = 5.0  # after a cycle that failed: nobody clears a full disk sooner
 LONGEST_PAUSE_S = 60.0  # after many in a row; it doubles
 NOTHING = "nothing to be done"
-# The last two: no process, file or thread can be had. Any other RuntimeError is a fault.
+# The last two: no process, file or thread could be had. Any other RuntimeError is a fault.
 FAILURES = (GridbridgeError, OSError, RuntimeError)
 
 Seen = TypeVar("Seen")

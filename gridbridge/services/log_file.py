@@ -1,31 +1,31 @@
-"""The file that a program's standard error leads to, found again after it was rotated.
+"""The log file on a program's standard error, opened again after a rotation.
 
-Whoever starts a program has opened its log, and logrotate moves that file away: each event looks
-whether the name still leads to what is open, and opens the new file when it does not.
+A program's log was opened by the program's parent, and logrotate moves the file away. Before each
+event the file of that name is compared with the open file, and opened if they differ.
 """
 
 import logging
 import os
 
-STREAMS = (1, 2)  # both, where they lead to the same file
+STREAMS = (1, 2)  # both, if they lead to the same file
 
 
 class RotatedLog(logging.StreamHandler):  # type: ignore[type-arg] # generic for mypy alone
-    """Writes events to standard error, and has it lead to the file of its name."""
+    """Writes events to standard error, and reopens its file after a rotation."""
 
     def __init__(self) -> None:
         super().__init__()
         self._path = _path()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write an event; into the new file if the one of before was moved away."""
+        """Write an event; into a new file if the old one was moved away."""
         if self._path:
             follow(self._path)
         super().emit(record)
 
 
 def _path() -> str:
-    """Return the name of the file that standard error is; empty where it is none."""
+    """Return the name of the file on standard error; empty if there is no file."""
     try:
         path = os.readlink("/proc/self/fd/2")
         is_file = os.path.isfile(path) and os.path.samestat(os.stat(path), os.fstat(2))
@@ -35,9 +35,9 @@ def _path() -> str:
 
 
 def follow(path: str) -> None:
-    """Have the streams that lead to a file of before lead to the one of this name.
+    """Lead the streams on an old file to the file of this name.
 
-    Where that can't be opened the old one is kept: events are in no file otherwise.
+    If the new file can't be opened, the old file stays: else events would be in no file.
     """
     before = os.fstat(2)
     try:

@@ -1,6 +1,6 @@
-"""Which code this is: its version, and the commit that it was made of.
+"""The version of this code, and its commit.
 
-tools/wheel writes the commit into the package; in a checkout git tells it. Hot programs don't ask.
+tools/wheel writes the commit into the package; in a checkout git says it. Hot programs don't ask.
 """
 
 import os
@@ -11,16 +11,16 @@ from gridbridge.errors import CommandFailed
 from gridbridge.shell.runner import run
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-COMMIT = "commit"  # the file of tools/wheel
+COMMIT = "commit"  # the file that tools/wheel writes
 DESCRIBE = ("describe", "--always", "--dirty=.changed", "--abbrev=10", "--exclude=*")
 GIT_S = 5.0
 
 
 @cache
 def version(package: str = PACKAGE) -> str:
-    """Return the version as `0.1.0+COMMIT`, without the last part where nobody tells it.
+    """Return the version as `0.1.0+COMMIT`, without the last part if the commit is unknown.
 
-    It is asked for once: a program that was there before an upgrade still says what it runs.
+    The answer is kept: a program from before an upgrade still says what it runs.
     """
     commit = _built(package) or _checked_out(package)
     return f"{__version__}+{commit}" if commit else __version__
@@ -35,7 +35,7 @@ def _built(package: str) -> str:
 
 
 def _checked_out(package: str) -> str:
-    """Ask git, of a package that lies in a checkout; another account's is not asked about."""
+    """Ask git about a package in a checkout of this account's."""
     checkout = os.path.dirname(package)
     if not os.path.exists(f"{checkout}/.git"):
         return ""

@@ -1,7 +1,7 @@
 """Reads which hosts a campaign's tasks ask for: the conditions of `oarsub -p`, or of `qsub -l`.
 
-Conditions are kept as clauses. Every clause has to hold, and a clause holds if one of its conditions
-holds: any `AND`, `OR`, `NOT` and parentheses can be written so. Names and values are checked words,
+Conditions are kept as clauses. Every clause has to hold; a clause holds if one of its conditions
+holds. Any `AND`, `OR`, `NOT` and parentheses can be written so. Names and values are checked words,
 and never SQL or sh.
 """
 

@@ -74,9 +74,9 @@ def unlisted(world: World, before: Mapping[str, datetime]) -> Mapping[str, datet
 
 
 def silent(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
-    """Return since when the execution daemon of each node is silent, or its host not known.
+    """Return since when each node's execution daemon is silent, or the node's host unknown.
 
-    And of each other silent host of the cell: just after a start of the qmaster all are.
+    Other silent hosts of the cell are included: just after a start of the qmaster all are silent.
     """
     nodes = (
         told_as(one)
@@ -93,11 +93,11 @@ def silent(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetim
 
 
 def _told_as_host(name: str) -> str:
-    return f"{name} "  # as a node of which no machine is known
+    return f"{name} "  # a name that no node has
 
 
 def host_silent_for_s(name: str, world: World) -> float:
-    """Return how long rounds have found a host silent that is no node; 0 in the first one."""
+    """Return how long rounds have found a host without node silent; 0 in the first round."""
     return (world.now - world.silent.get(_told_as_host(name), world.now)).total_seconds()
 
 

@@ -63,8 +63,8 @@ def sentence(
 ) -> str:
     """Say in one sentence what a plan does, with the numbers that led to it.
 
-    A plan that is not alone does nothing beside what else a round does; `ended` is the machine of
-    the master, where that is ended.
+    With `is_alone=False` the round does other things, too, and a plan without acts says `nothing
+    more is done`. `ended` is the master's machine, if the round ends it.
     """
     words = _words(plan, rules, demand)
     why = f", {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""

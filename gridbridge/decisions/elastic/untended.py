@@ -47,11 +47,11 @@ def off_under_tasks(world: World) -> tuple[Owned, ...]:
 def machineless(
     world: World, prefix: str, silent_s: float, own: Container[str] = ()
 ) -> tuple[str, ...]:
-    """Return the hosts, silent for so long, named as our nodes, of which nobody has a machine.
+    """Return hosts with names like our nodes', silent for so long, and without a machine.
 
-    Their machines went while nobody kept them, as when the state file was lost. They may be hosts
-    of the site's own all the same: nothing is done about them, and those in `own`, by their short
-    names, are not told. None is told while a list is missing or many hosts are silent.
+    Their machines went unnoticed, for instance while the state file was lost. Such a host may still
+    be one of the site's own, so nothing is done to it. The hosts in `own` (short names) are left
+    out, and all hosts while a list is missing or many hosts are silent.
     """
     if world.is_unready or not world.pools or not world.pools <= world.machines.keys():
         return ()

@@ -51,7 +51,7 @@ def even_host(board: Board, name: str) -> Advice:
 
 
 def _by_disk(*, is_light: bool) -> str:
-    """Say what a host is by its disk where no copy comes or goes for that."""
+    """Say how a host's disk is rated if no copy comes or goes because of it."""
     if is_light:
         return "is light by its disk, and no copy is to come"
     return "is like the others by its disk"
@@ -101,7 +101,7 @@ def _is_heavy(board: Board, host: Host) -> bool:
 
 
 def _leave_unlisted(draft: Draft, host: Host) -> None:
-    """Leave copies whose job is not listed, and say so: by the document they are ineligible."""
+    """Leave copies whose job is not listed, and say so: the document makes them ineligible."""
     for task in draft.board.at(host.name):
         if task.job not in draft.board.jobs:
             draft.refuse(task, "", waiting_reason(task) or "its job is not listed")

@@ -1,19 +1,19 @@
-"""Judges the names in a storage area: each account's is to be that account's own folder."""
+"""Judges the names in a storage area: an account's name has to be that account's folder."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from gridbridge.model.site.setup import Finding, State
 
-ACCOUNT = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}")  # no number: that is a uid
+ACCOUNT = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}")  # a number would be a uid
 FOLDER = "d"  # find(1), -printf %y
 SHOWN = 5
 
 
 def strange_names(lines: Iterable[str]) -> dict[str, str]:
-    """Return who owns what is no folder of the account of its name, of lines `OWNER TYPE NAME`.
+    """Return names and owners of entries that are no folder of the account of that name.
 
-    A name may still be no account's.
+    `lines` are `OWNER TYPE NAME`. There may be no account of such a name.
     """
     found = {}
     for line in lines:
@@ -27,7 +27,7 @@ def strange_names(lines: Iterable[str]) -> dict[str, str]:
 def findings(
     storage: str, path: str, host: str, taken: Mapping[str, str] | None
 ) -> Iterator[Finding]:
-    """Judge an area by the names of accounts that others own there; None: nobody could look."""
+    """Judge an area by the accounts' names that others own in it; None: nobody could look."""
     if taken is None:
         return
     item = f"storage {storage}: names"

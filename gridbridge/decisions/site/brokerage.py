@@ -76,10 +76,10 @@ def restored(offers: Iterable[Offer], former: Mapping[str, int]) -> tuple[Renumb
 
 
 def is_set_up(offers: Iterable[Offer], order: QueueOrder, former: Mapping[str, int]) -> bool:
-    """Say whether the queues' numbers follow from the order; `former` are those they had at first.
+    """Say whether the queues' numbers follow the order; `former` are their first numbers.
 
-    Expected waits change from minute to minute: once queues were numbered by them, the next
-    `gridbridge setup order` follows. Costs change with the file alone.
+    Expected waits change from minute to minute, so any numbers count as right once queues were
+    numbered by waits. Costs change with the file alone.
     """
     every = tuple(offers)
     if order is QueueOrder.SEQ_NO:
@@ -91,7 +91,7 @@ def is_set_up(offers: Iterable[Offer], order: QueueOrder, former: Mapping[str, i
 
 
 def finding(offers: Iterable[Offer], order: QueueOrder, former: Mapping[str, int]) -> Finding:
-    """Judge whether the order that the file asks for was set up."""
+    """Judge whether the order in the file was set up."""
     is_right = is_set_up(offers, order, former)
     differ = "" if is_right else "; the seq_no of the queues say otherwise"
     return Finding(

@@ -1,7 +1,7 @@
-"""Tells how a job stands that is at home, and what it waits for, in sentences.
+"""Says in sentences how a job at home stands, and what it waits for.
 
-The words of hindrances are the scheduler's own (`qstat -j`, `qalter -w p`): they are shown, and
-nothing is decided by them.
+Hindrances are the scheduler's own words (`qstat -j`, `qalter -w p`). They are shown, and decide
+nothing.
 """
 
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from gridbridge.model.report import age, count
 from gridbridge.model.snapshot import JobStanding, JobStatus
 from gridbridge.model.states import Fact
 
-MOST_TOLD = 5  # hindrances: a cell of a thousand hosts has one for each
+MOST_TOLD = 5  # hindrances: a cell of a thousand hosts has a thousand
 NOT_TOLD = "the scheduler does not tell what it waits for"
-WORDS = {  # by the word of a state: of one task, and of several
+WORDS = {  # by the word of a state: for one task, and for several
     Fact.DELETING: ("is being deleted", "are being deleted"),
     Fact.ERROR: ("is in error state", "are in error state"),
     Fact.SUSPENDED: ("is suspended", "are suspended"),
@@ -25,7 +25,7 @@ UNKNOWN = ("is in a state that is not known", "are in a state that is not known"
 
 
 def sentences(job: JobStanding, now: datetime) -> tuple[str, ...]:
-    """Say what its tasks do, what is wrong, and what keeps those from starting that wait."""
+    """Say what a job's tasks do, what is wrong, and what keeps waiting tasks from starting."""
     return (*(_told(row, now) for row in job.rows), *_errors(job), *_hindrances(job))
 
 

@@ -1,4 +1,4 @@
-"""Whether each program runs the code that is installed: after an upgrade old ones go on."""
+"""Judges whether each program runs the installed code: old programs outlast an upgrade."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from gridbridge.model.site.setup import Finding, State
 
 ITEM = "version"
 WITHOUT_SYSTEMD = "without it end each, and start it as before: `pkill -f PROGRAM`"
-UNKNOWN = "an unknown version"  # of before programs told it
+UNKNOWN = "an unknown version"  # of a program from before programs noted it
 
 
 def finding(running: Mapping[str, str], installed: str) -> Finding:

@@ -9,7 +9,7 @@ from gridbridge.model.transfer.transfer import Transfer
 
 SIGNALLED = 128  # an exit status above it stands for a signal
 MOST = 1e15  # the largest number that is counted here
-SHEPHERDS = {  # names in the shepherd's `usage` file, and which figure is each
+SHEPHERDS = {  # figures, by names of the shepherd's `usage` file
     "ru_wallclock": "wallclock_s",
     "ru_utime": "user_s",
     "ru_stime": "system_s",
@@ -57,7 +57,7 @@ def _amount(text: str) -> float | None:
 
 
 def for_shepherd(record: RemoteRecord) -> dict[str, str]:
-    """Return the figures that are known as the shepherd writes them, plain decimals."""
+    """Return the known figures in the shepherd's form, plain decimals."""
     amounts = {name: getattr(record, key) for name, key in SHEPHERDS.items()}
     return {name: _decimal(amount) for name, amount in amounts.items() if amount is not None}
 

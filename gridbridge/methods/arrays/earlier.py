@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ASKS_S = 10.0  # a cluster that does not answer must not use up the time for submissions
 ALL_ASK_S = 20.0  # nor must several
-BY_NAME = "+"  # behind an id: jobs that were submitted under the array's name count as well
+BY_NAME = "+"  # behind an id: jobs with the array's submission name count as well
 
 
 def require_ended(order: Order, ledger: Ledger, place: int) -> None:
@@ -56,11 +56,11 @@ def _require_ended_at(order: Order, uid: int, earlier: "list[Earlier]", limit_s:
 
 
 def _answers(order: Order, person: str) -> "Answers":
-    """Tell which places of arrays live.
+    """Print the living places of arrays.
 
-    An array whose id is not known is looked for by the name of its submission, and so is one that
-    was submitted again because an answer was lost: the id may be that of another job, which
-    somebody has given that name.
+    An array without a known id is looked for by the name of its submission. So is an array that was
+    submitted again because an answer was lost: the known id may be another job's, to which somebody
+    gave that name.
     """
     far, account = order.reached_by(person)
     adapter = arrays_of(far)
@@ -84,7 +84,7 @@ def _answers(order: Order, person: str) -> "Answers":
     def answer(words: list[str]) -> str:
         try:
             return living(words)
-        except CommandFailed:  # it does not answer
+        except CommandFailed:  # the cluster does not answer
             raise
         except (GridbridgeError, ValueError) as error:
             raise NotNow(f"{order.cluster}: {error}") from error

@@ -1,4 +1,4 @@
-"""Has a campaign's tasks lie where they should: in the cluster's own queues, on as many hosts."""
+"""Chooses where a campaign's tasks lie: the cluster's own queues, and the number of hosts."""
 
 from gridbridge.methods.owner import RefusedThere
 from gridbridge.model.places import PUBLISHED
@@ -7,9 +7,9 @@ from gridbridge.state import published
 
 
 def on_their_hosts(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
-    """Have an array ask for a parallel environment that gives each host as many slots as it wants.
+    """Return the array with a parallel environment that gives each host the wanted slots.
 
-    RefusedThere where there is none. Without one its slots would lie on whatever hosts.
+    Raises RefusedThere if the cluster has none: else the slots would lie on any hosts.
     """
     nodes, each = spec.request.groups[0] if spec.request.groups else (0, 0)
     if spec.pe or spec.slots == 1 or not nodes:

@@ -98,7 +98,7 @@ class Sending:
         if not (one.job or order.is_of_copies):
             require_ended(order, ledger, place)
         if not one.job:
-            owner.require_account(ledger.uid)  # nothing is intended that nobody can submit
+            owner.require_account(ledger.uid)  # an array that nobody can submit is not intended
         ledger.intend(number, order.cluster, order.tasks[place], order.is_of_copies)
         if one.job:
             return

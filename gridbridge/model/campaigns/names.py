@@ -78,7 +78,7 @@ def words(line: str) -> tuple[str, ...]:
 
 
 def is_closed(line: str) -> bool:
-    """Say whether quotation marks in a line are in pairs, so that it is split as sh would."""
+    """Say whether all quotation marks of a line are closed, so that it is split as by sh."""
     if SPECIAL.isdisjoint(line):
         return True
     import shlex

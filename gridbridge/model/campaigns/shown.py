@@ -14,11 +14,11 @@ class ShownAtCluster:
     cluster: str
     waiting: int = 0  # there
     running: int = 0
-    ended: int | None = None  # for good; None, as below: it is shown of one campaign alone
+    ended: int | None = None  # for good; None, as below, unless a single campaign is shown
     failed: int | None = None  # of those
     job_ratio: float | None = None  # tasks that are sent for a free slot
     ended_per_h: float | None = None  # in the last hour; None: none did
-    mean_s: float | None = None  # how long a task runs there
+    mean_s: float | None = None  # mean run time of a task there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class ShownCampaign:
     failed: int  # of those
     waiting: int = 0  # not sent, or to be sent again
     ended_per_h: float | None = None  # tasks; None, as below: unknown
-    mean_s: float | None = None  # how long a task ran, of those that ended
+    mean_s: float | None = None  # mean run time of ended tasks
     p50_at: datetime | None = None  # by then all have ended, with this probability
     p90_at: datetime | None = None
     forecast_error: float | None = None  # of the P50 that was told halfway, once it has ended
@@ -63,12 +63,12 @@ class ShownCampaign:
 
     @property
     def tasks_waiting(self) -> int:
-        """How many tasks are still to run: here, on their way, or waiting at a cluster."""
+        """How many tasks wait: here, on their way, or at a cluster."""
         return self.tasks - self.ended - self.tasks_running if self.state.is_alive else 0
 
     @property
     def tasks_to_fix(self) -> int:
-        """How many failed tasks may be tried again: none of a campaign that was cancelled."""
+        """How many failed tasks may be tried again; none of a cancelled campaign."""
         return 0 if self.state is CampaignState.CANCELLED else self.failed
 
 

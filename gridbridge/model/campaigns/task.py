@@ -78,11 +78,11 @@ class Ended:
     cluster: str
     tasks: int
     failed: int  # of those
-    timed: int = 0  # of those: whose run times are known
-    wallclock_s: int = 0  # of these, added up
+    timed: int = 0  # tasks with known run times
+    wallclock_s: int = 0  # the sum of these run times
 
     def taken_back(self) -> "Ended":
-        """Return what cancels this count: the tasks are to run again."""
+        """Return the negative count, for tasks that are to run again."""
         return Ended(
             at=self.at,
             cluster=self.cluster,
@@ -91,7 +91,7 @@ class Ended:
 
     @property
     def mean_s(self) -> float | None:
-        """How long one of these tasks ran; None where no run time is known."""
+        """The mean run time of these tasks; None without a known run time."""
         return self.wallclock_s / self.timed if self.timed > 0 else None
 
 
@@ -111,7 +111,7 @@ def end_of(task: ShownTask, at: datetime) -> Ended:
 
 
 def added_up(ends: Iterable[Ended], at: datetime) -> tuple[Ended, ...]:
-    """Add counts up by cluster, in the order of names; clusters that come to nothing are left out.
+    """Add counts up by cluster, in the order of names; clusters with a sum of 0 are left out.
 
     `at` is the moment of the sums.
     """

@@ -19,14 +19,16 @@ class WipedFor(StrEnum):
     UNWANTED = "unwanted"  # its owner cancelled the task
     MOVED = "moved"  # it waits there, and could start elsewhere (gridbridge rebalance)
     UNNEEDED = "unneeded"  # it is a prologue that waits, and no task is left
-    LEFT = "left"  # one of both, and it is deleted: it was held before it began
-    NEVER_BEGAN = "never-began"  # one of the first two, and the same
+    LEFT = "left"  # MOVED or UNNEEDED, and deleted: the task was held before it began
+    NEVER_BEGAN = (
+        "never-began"  # OVERFLOW or WAITED, and deleted: the task was held before it began
+    )
 
 
 OF_WAITING = (WipedFor.OVERFLOW, WipedFor.WAITED, WipedFor.NEVER_BEGAN)
 OF_MOVES = (WipedFor.MOVED, WipedFor.UNNEEDED, WipedFor.LEFT)
-HELD = (WipedFor.LEFT, WipedFor.NEVER_BEGAN)  # before they were deleted
-IF_WAITING = tuple(  # what runs by then runs on
+HELD = (WipedFor.LEFT, WipedFor.NEVER_BEGAN)  # these tasks are held before they are deleted
+IF_WAITING = tuple(  # a task that runs by then runs on
     each for each in (*OF_WAITING, *OF_MOVES) if each not in HELD
 )
 

@@ -65,7 +65,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """A cluster queue, as it usually is; on some hosts it may be otherwise."""
+    """A cluster queue with its usual values; some hosts may have other values."""
 
     name: str
     hosts: tuple[str, ...] = ()  # hosts and host groups
@@ -74,11 +74,11 @@ class Queue:
     is_batch: bool = True
     is_best_effort: bool = False  # its tasks make way for all others
     is_away: bool = False  # it sends its tasks to another cluster
-    varying: tuple[tuple[str, Varying], ...] = ()  # all that it has, where some of it differs
+    varying: tuple[tuple[str, Varying], ...] = ()  # all attributes, if a host differs in any
 
     @property
     def is_left_out(self) -> bool:
-        """Whether its tasks are no occupation of the cluster's."""
+        """Whether the queue's tasks don't occupy the cluster: best-effort or transfer."""
         return self.is_best_effort or self.is_away
 
     def on(self, host: str, groups: Container[str]) -> "Queue":
@@ -94,7 +94,7 @@ MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", 
 
 
 def queue_of(name: str, settings: Mapping[str, str]) -> Queue:
-    """Return a queue of what qconf(1) prints of it, attribute by attribute."""
+    """Return a queue from its attributes as qconf(1) prints them."""
     every = {key: varying(text) for key, text in settings.items() if key != HOSTS}
     usual = {key: value.usual for key, value in every.items()}
     limits = {key: usual[key] for key in (*LIMITS, *MEMORY) if key in usual}
@@ -127,7 +127,7 @@ class Layout:
     promised: Mapping[str, int] = field(default_factory=dict)  # slots reserved, by QUEUE@HOST
 
     def long_name(self, resource: str) -> str:
-        """Return a resource's name by its name or shortcut, of a cell or of every cell."""
+        """Return a resource's long name, by the cell's list or else the usual shortcuts."""
         found = self.resources.get(resource)
         return found.name if found else long_name(resource)
 
@@ -140,14 +140,14 @@ class Layout:
         return frozenset(groups | {name for name, inner in self.parts.items() if inner & groups})
 
     def counted(self, values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """Give those of some values that tasks use up, by the names of resources."""
+        """Give the values of consumables, by the names of resources."""
         for name, text in values:
             found = self.resources.get(name)
             if found and found.counted != Counted.NO and found.relation != Relation.EXCLUSIVE:
                 yield found.name, text
 
     def queue_on(self, queue: str, host: str) -> Queue | None:
-        """Return a queue as it is on a host; None for one that is not known."""
+        """Return a queue as it is on a host; None for an unknown queue."""
         found = self.queues.get(queue)
         return found.on(host, self.groups_of(host)) if found and found.varying else found
 

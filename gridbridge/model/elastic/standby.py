@@ -59,7 +59,7 @@ class Rest:
     on: tuple[str, ...] = ()
     moved: tuple[Moved, ...] = ()
     bound: tuple[str, ...] = ()  # hosts whose tasks might move, but have no room elsewhere
-    last: str = ""  # the node that the policy gives back, and without which no host would work
+    last: str = ""  # a node that the policy would give back, and the last working host
     untagged: tuple[str, ...] = ()  # hosts that are off, and that nobody wakes without a tag
     working: int = 0  # hosts
     reserve: int = 0  # standard requests that could start now, on all of them

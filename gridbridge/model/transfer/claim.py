@@ -1,9 +1,9 @@
 """The claim on a remote job: home or the job has it, and whichever has it runs the task.
 
-In records it is `KIND.TOKEN`. `file`: the first to create the file TOKEN in the shared spool has
-it. Everybody can read a job's script, so that the script names the first half of the token, and the
-second half is in the claim's key, a file that only the job's owner can read. `grant`: home has it,
-until the state file says that it was given to the job.
+In records a claim is `KIND.TOKEN`. `file`: the first side to create the file TOKEN in the shared
+spool has the claim. Everybody can read a job's script, so the script names only the first half of
+the token; the second half is in the claim's key, a file that only the job's owner can read.
+`grant`: home has the claim, until the state file says that it was given to the job.
 """
 
 FILE, GRANT = "file", "grant"
@@ -11,8 +11,8 @@ HOME, JOB = "home", "job"  # who has it
 FENCED = "fenced"  # the job gave way without knowing who has it
 MAX_TOKEN = 64
 FOLDER = "claims"  # below the spool
-NOT_SERVICES = "not the service's own; `gridbridge setup host` makes it"  # of that folder
-KEY = ".key"  # what the name of a claim's key ends with
+NOT_SERVICES = "not the service's own; `gridbridge setup host` makes it"  # the folder of claims
+KEY = ".key"  # ends the name of a claim's key
 
 
 def split(claim: str) -> tuple[str, str]:

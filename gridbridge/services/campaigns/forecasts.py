@@ -68,7 +68,7 @@ class Forecasts:
             self._kept.pop(number, None)
 
     def add_to(self, shown: ShownCampaign) -> ShownCampaign:
-        """Return what is shown of a campaign: where its tasks are, and its forecast as it runs."""
+        """Return a campaign with its tasks by cluster and, while it runs, its forecast."""
         made = self._made.get(shown.number)
         kept = self._kept.get(shown.number)
         if shown.state is not CampaignState.IN_TREATMENT or made is None:
@@ -87,7 +87,7 @@ class Forecasts:
     def _at_each(
         self, shown: ShownCampaign, services: tuple[Service, ...]
     ) -> tuple[ShownAtCluster, ...]:
-        """Return a campaign at its clusters; of one that has ended nothing is left there."""
+        """Return a campaign at its clusters; nothing for an ended campaign."""
         if not (shown.state.is_alive or shown.number in self._there):
             return ()
         by_name = {service.cluster: service for service in services}

@@ -42,7 +42,7 @@ class _Sending:
         self._thread = threading.Thread(target=self._run)
         try:
             self._thread.start()
-        except RuntimeError as error:  # there is no room for another: it is tried again
+        except RuntimeError as error:  # no thread can be started: the next look tries again
             self.error = str(error)
 
     def wait(self, limit_s: float) -> bool:

@@ -146,7 +146,7 @@ class Publication:
             tasks_shown.add_ends(campaign, added_up(found, now), self._folder)
 
     def _show_whole(self, campaign: int) -> None:
-        """Show all tasks of a campaign, and set right how many of them ended where."""
+        """Publish all tasks of a campaign, and correct the counts of ended tasks by cluster."""
         now = self._clock.now()
         counted = tuple(end.taken_back() for end in tasks_shown.ends(campaign, self._folder))
         for part in range(self._tasks.last(campaign) // A_FILE + 1):
@@ -174,7 +174,7 @@ def _counted(opened: Iterable[Event], left: Mapping[int, Set[str]]) -> Counter[i
 
 
 def _failed(task: ShownTask, at: datetime) -> Ended:
-    """Count a task that had failed, and is to run again."""
+    """Count a failed task that is to run again."""
     return replace(end_of(task, at), failed=1)
 
 

@@ -52,7 +52,9 @@ class RoundPlan:
     plan: Plan
     dues: tuple[Due, ...]
     told: Told
-    ended: tuple[str, Machine] | None = None  # the master's machine that is ended, and its pool
+    ended: tuple[str, Machine] | None = (
+        None  # the pool and the machine of the master, if the round ends it
+    )
 
     @property
     def sentence(self) -> str:
@@ -61,7 +63,7 @@ class RoundPlan:
 
     @property
     def done(self) -> tuple[str, ...]:
-        """What is done with nodes, and with the master's machine, in words."""
+        """The acts of the round on nodes and on the master's machine, in words."""
         nodes = tuple(due.words for due in self.dues if due.is_done)
         if not self.ended:
             return nodes

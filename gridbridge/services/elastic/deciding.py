@@ -46,9 +46,9 @@ def told(
     is_alone: bool = True,
     ended: str = "",
 ) -> Told:
-    """Tell a plan as the commands print it; one that is not alone has a round do more.
+    """Return a plan as the commands print it; with `is_alone=False` the round does more.
 
-    `ended` is the machine of the master, where that is ended.
+    `ended` is the master's machine, if the round ends it.
     """
     return Told(
         add=plan.add,

@@ -67,7 +67,7 @@ class Wanted:
     lookback: timedelta = LOOKBACK
     stats: str = ""  # the file that gets a row a round; empty: none
     after: Callable[[], None] = lambda: None  # what follows each round, such as pictures
-    tell: Callable[[RoundPlan], None] = lambda _: None  # of each round that is over
+    tell: Callable[[RoundPlan], None] = lambda _: None  # called after each round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from gridbridge.model.elastic.sections import Balance, Demand
 from gridbridge.model.places import BALANCE_STATE
 from gridbridge.model.policy import Policy
 
-if TYPE_CHECKING:  # where nothing is remembered, a look loads no SQLAlchemy
+if TYPE_CHECKING:  # a look without a memory loads no SQLAlchemy
     from gridbridge.services.elastic.memory import Memory
 
 
@@ -39,9 +39,9 @@ def nodes(path: str) -> tuple[Owned, ...]:
 def filled(seen: Situation, policy: Policy, path: str = "") -> Situation:
     """Return a cell with the nodes that are kept, and the rest that a round remembers.
 
-    As it is where nothing is kept, or nothing can be read. Hosts of the site's own that work are
-    left out unless they are squeezed, for else they are never removed; those that rest, come or go
-    are no broken hosts.
+    Without a memory, or without the right to read it, the cell is returned as it is. The site's own
+    working hosts are left out unless they are squeezed, for else they are never removed. Own hosts
+    that rest, come or go don't count as broken.
     """
     path = path or BALANCE_STATE
     if not os.access(path, os.R_OK):

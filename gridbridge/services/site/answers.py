@@ -1,6 +1,6 @@
-"""Programs' answers that are kept for one look: several parts of it ask the same, at once.
+"""Keeps programs' answers for one look, whose parts ask the same questions in parallel.
 
-Only for looks, where no program that is run changes anything.
+Only for looks: no program may change anything.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # a program, and
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Run each program once, by whichever thread asks first; a failure is an answer, too."""
+    """Run each program once, in the first thread that asks; a failure is an answer, too."""
     ask_by(_Answers().answer)
     try:
         yield
@@ -43,5 +43,5 @@ class _Answers:
 def _settle(answer: Future[Completed], ask: Callable[[], Completed]) -> None:
     try:
         answer.set_result(ask())
-    except BaseException as error:  # whoever waits for the answer has to hear of it
+    except BaseException as error:  # threads that wait for the answer get the error
         answer.set_exception(error)

@@ -12,14 +12,14 @@ from gridbridge.model.site.setup import Finding
 from gridbridge.shell import host, ssh
 
 LIMIT_S = 20.0
-MOST = 20_000  # names that are looked at: anybody may make more
+MOST = 20_000  # names to look at: anybody may make more
 LIST = """[ -d "$1/" ] && [ -r "$1/" ] || exit 1
 find "$1/" -mindepth 1 -maxdepth 1 -printf '%u %y %f\\n' 2>/dev/null | head -n "$2" """
 ACCOUNTS = 'getent passwd -- "$@" | cut -d: -f1'
 
 
 def findings(policy: Policy) -> tuple[Finding, ...]:
-    """Judge the names in each area that root here, or the service's account there, can list."""
+    """Judge the names in each area that root, or the service's account elsewhere, can list."""
     return tuple(_findings(policy))
 
 
@@ -31,13 +31,13 @@ def _findings(policy: Policy) -> Iterator[Finding]:
 
 
 def _taken(there: Away, storage: Storage) -> dict[str, str] | None:
-    """Return the accounts whose names somebody else owns there, and who; None: nobody knows."""
+    """Return accounts whose names others own, with the owners; None if nobody can look."""
     try:
         lines = _ask(there, LIST, storage.path, str(MOST))
         strange = area_names.strange_names(lines)
         accounts = _ask(there, ACCOUNTS, *strange) if strange else []
     except GridbridgeError:
-        return None  # what does not answer is told elsewhere
+        return None  # other findings name a silent cluster
     return {name: strange[name] for name in accounts if name in strange}
 
 

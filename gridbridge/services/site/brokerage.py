@@ -41,9 +41,9 @@ def findings(
     folder: str = PUBLISHED,
     former: str = ORDERED,
 ) -> Iterator[Finding]:
-    """Judge whether the order that the file asks for was set up; of one queue there is none.
+    """Judge whether the order in the file was set up; a single queue has no order.
 
-    Root alone may read which numbers the queues had at first.
+    Root alone may read the queues' first numbers.
     """
     found = tuple(_offers(policy, queues, folder))
     with suppress(OSError, StateError):
@@ -52,7 +52,7 @@ def findings(
 
 
 def _former(path: str) -> dict[str, int]:
-    """Return the numbers that queues had before any other was given, by queue."""
+    """Return the first numbers of queues, from before any set-up, by queue."""
     return {change.undo.name: int(change.undo.value) for change in changes.recall(path)}
 
 
@@ -81,7 +81,7 @@ def offers(policy: Policy, folder: str = PUBLISHED) -> tuple[Offer, ...]:
 def _offers(
     policy: Policy, queues: Mapping[str, Settings], folder: str = PUBLISHED
 ) -> Iterator[Offer]:
-    """Give the transfer queues of the file that are among home's."""
+    """Give the transfer queues of the file that the home cell has."""
     heard = {one.cluster: one for one in shown.clusters(folder)}
     stale = timedelta(seconds=2 * policy.poller.stale_s)
     now = Clock().now()

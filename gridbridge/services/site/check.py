@@ -90,8 +90,8 @@ def check(clock: Clock, path: str = CONFIG) -> Report:
     """Check the site that a configuration describes; a wrong file is the only finding.
 
     So is a file that the service refuses, with the account that a new service would need for it:
-    other findings would correct something that is not in force. Whether programs read the file is
-    judged of the usual one alone.
+    other findings would correct something that is not in force. Only for the usual file the check
+    judges whether programs read it.
     """
     sha256 = "" if path == CONFIG else None
     try:
@@ -122,7 +122,7 @@ def findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Findi
 
 
 def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]:
-    """Look at a site of clusters that are not folders, and judge it."""
+    """Look at a site whose clusters are not folders, and judge it."""
     if os.geteuid() != 0:
         yield NO_ROOT
     with ThreadPoolExecutor(AT_ONCE) as threads:  # most of it is waiting for answers

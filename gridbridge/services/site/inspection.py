@@ -73,9 +73,9 @@ def is_written(folder: str) -> bool:
 
 
 def poller_facts(sha256: str | None, now_s: float) -> PollerFacts:
-    """Return whether the poller runs, how old its values are, and whether it has that file.
+    """Return whether the poller runs, the age of its values, and whether it read that file.
 
-    None: it reads another file, of which nothing is asked.
+    None: the poller reads another file, which is not checked.
     """
     found = host.path_facts(HOME)
     uid = found.owner if found else 0

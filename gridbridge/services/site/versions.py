@@ -1,4 +1,4 @@
-"""Which version of the code runs in each program that lasts, for the check."""
+"""Finds the version of each running program, for the check."""
 
 from gridbridge.decisions.site import versions
 from gridbridge.model.places import BALANCE_LOCK, LOCK, NIKITA_LOCK, RUNNER_LOCK
@@ -15,7 +15,7 @@ LOCKS = {
 
 
 def finding() -> Finding:
-    """Compare what runs with what is installed, which this process is."""
+    """Compare running versions with the installed version, which this process runs."""
     holders = {program: lock.version_of_holder(path) for program, path in LOCKS.items()}
     running = {program: found for program, found in holders.items() if found is not None}
     return versions.finding(running, version())

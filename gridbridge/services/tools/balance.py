@@ -52,7 +52,7 @@ def plan(given: Given, now: datetime, folder: str = "", path: str = CONFIG) -> T
 
 
 def _decided(situation: Situation, policy: Policy, given: Given, *, is_live: bool) -> Told:
-    """Decide by the policy, and by a squeeze where its hosts are known here."""
+    """Decide by the policy, and by a squeeze if this caller knows its hosts."""
     rules, demand = ruled(policy, given)
     switched = {host.provider for host in policy.powered.values()}
     if not (is_live and policy.squeeze.enabled and switched) or is_hidden():

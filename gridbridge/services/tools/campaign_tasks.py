@@ -51,7 +51,7 @@ def failed(one: ShownCampaign, folder: str = PUBLISHED) -> tuple[ShownTask, ...]
 
 
 def with_ends(campaign: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign:
-    """Return a campaign with what ended at each of its clusters."""
+    """Return a campaign with its ended tasks at each cluster."""
     return progress.with_ends(campaign, ends(campaign, folder))
 
 

@@ -125,9 +125,9 @@ def asked(
 
 
 def _require_spool(folder: str, published: str) -> None:
-    """Raise Unreachable on a host, as a login node, that does not see the service's folder.
+    """Raise Unreachable on a host, such as a login node, that lacks the service's folder.
 
-    Where what the service publishes is here, the folder itself is missing.
+    On the host where the service publishes, the error says that the folder is missing.
     """
     if os.path.isdir(folder):
         return

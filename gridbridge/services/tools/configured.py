@@ -37,9 +37,9 @@ def with_own_cluster(path: str) -> Policy:
 
 
 def about(folder: str, path: str) -> Policy:
-    """Return the policy by which a saved folder is decided about, or the site where there is none.
+    """Return the policy for a saved folder, or the site's policy without a folder.
 
-    A folder needs no file: without one all keys have their defaults.
+    A folder needs no configuration file: without it all keys have their defaults.
     """
     if not folder:
         return with_own_cluster(path)

@@ -40,7 +40,7 @@ class Explanation:
     cluster: str
     command: str = ""  # as a shell would take it; the wrapper is on its standard input
     notes: tuple[str, ...] = ()
-    kept: str = ""  # by which of the job's own words it does not come to the queue; a note, too
+    kept: str = ""  # the job's own words that keep it from the queue; a note, too
     refused: str = ""
 
 

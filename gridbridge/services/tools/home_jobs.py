@@ -1,4 +1,4 @@
-"""What is told of a job that is at home: how it stands, and which transfer queue would take it."""
+"""Explains a job at home: how it stands, and which transfer queues would take it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,27 +21,27 @@ from gridbridge.state import shown as files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueAnswer:
-    """Whether a transfer queue would take a job that waits."""
+    """Whether a transfer queue would take a waiting job."""
 
     queue: str
     cluster: str
     would_take: bool
-    why: str = ""  # it would not, or not now
+    why: str = ""  # why the queue would not take it, or not now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeJob:
-    """A job at home of which no transfer is known."""
+    """A job at home without a known transfer."""
 
     job: int
     owner: str
     submitted_at: datetime | None
     sentences: tuple[str, ...]
-    queues: tuple[QueueAnswer, ...] = ()  # of a job that waits
+    queues: tuple[QueueAnswer, ...] = ()  # for a waiting job
 
 
 def look(job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> HomeJob | None:
-    """Return what home's batch system tells of a job; None where it does not know that, or tell.
+    """Return what home's batch system says about a job; None without an answer.
 
     Raises ParseError for anything but a job id.
     """
@@ -73,7 +73,7 @@ def _queues(
     job: int, policy: Policy, now: datetime, folder: str, path: str
 ) -> Iterator[QueueAnswer]:
     """Give the answer of each transfer queue, in the order of the file."""
-    from gridbridge.services.tools.explain import explained  # few jobs wait without a transfer
+    from gridbridge.services.tools.explain import explained  # rarely needed
 
     shown = files.read_all(folder)
     routes = {route.queue: route for route in shown.service.routes} if shown.service else {}

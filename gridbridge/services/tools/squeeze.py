@@ -87,7 +87,7 @@ def plan(
 
 
 def movable(policy: Policy, situation: Situation) -> Mapping[str, tuple[Shape, ...]]:
-    """Return the tasks that may run elsewhere again, where a squeeze moves such."""
+    """Return the tasks that a squeeze may start again elsewhere, by host."""
     if policy.squeeze.restriction is not Restriction.RERUNNABLE or not situation.nodes:
         return {}
     return membership_of(policy).movable(one.name for one in situation.nodes)

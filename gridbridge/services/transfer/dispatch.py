@@ -42,7 +42,9 @@ class Dispatcher:
         self._failing: dict[Name, Backoff] = {}  # the acts that failed when they were last done
         self.disputed: set[Key] = set()  # transfers for which no end is believed
         self.not_ours: list[Transfer] = []  # their ids belong to other jobs by now
-        self.not_deleted: list[tuple[Transfer, str]] = []  # of owners without account, and why
+        self.not_deleted: list[
+            tuple[Transfer, str]
+        ] = []  # transfers of owners without account, and why
         self.open: dict[Name, tuple[Action, Future[Message | None]]] = {}
 
     def may_begin(self, action: Action) -> bool:

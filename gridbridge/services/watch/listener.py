@@ -47,7 +47,7 @@ class Listener:
         self._stopped.set()
 
     def _listen_on(self) -> None:
-        """Have a thread listen, if none does; where none can be started, the next look tries it."""
+        """Start a thread that listens, if none does; after a failure the next look tries again."""
         if self._thread.ident:
             return
         name = f"{self._cluster}-ends"

@@ -22,7 +22,7 @@ class RoomWatch:
         tmpdirs: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._folders = tuple(folders)
-        self._tmpdirs = tmpdirs  # of starters: the service may not be able to write there
+        self._tmpdirs = tmpdirs  # starters' folders, where the service may not be able to write
         self._clock = clock
         self._looked_at = -LOOK_S
         self._lacks = ""
@@ -44,6 +44,6 @@ class RoomWatch:
 
 
 def rooms_of(tmpdirs: Iterable[str]) -> dict[str, Room]:
-    """Return how much room folders have for TMPDIR; one that is not there is execd's trouble."""
+    """Return the room of folders for TMPDIR; missing folders are execd's trouble."""
     rooms = {folder: host.room(folder) for folder in tmpdirs}
     return {folder: room for folder, room in rooms.items() if not room.trouble}

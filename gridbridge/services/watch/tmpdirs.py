@@ -1,4 +1,4 @@
-"""Knows where execd makes TMPDIR for our queues on this host: starters write their notes there."""
+"""Finds the folders in which execd makes our queues' TMPDIRs, where starters write notes."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from gridbridge.services.work.question import Question
 from gridbridge.services.work.workers import Workers
 from gridbridge.shell import host
 
-ASK_S = 600.0  # between two questions: an administrator may move it
+ASK_S = 600.0  # between two questions: an administrator may move the folder
 TMPDIR = "tmpdir"  # queue_conf(5)
 
 
@@ -24,11 +24,11 @@ class Tmpdirs:
         )
 
     def follow(self, policy: Policy) -> None:
-        """Go on under another configuration."""
+        """Go on with another configuration."""
         self._policy = policy
 
     def folders(self) -> frozenset[str]:
-        """Return them as they were last told; none before the first answer."""
+        """Return the folders of the last answer; none before the first answer."""
         if answer := self._question.answer():
             self._known = answer[1]
         queues = () if self._policy.why_no_queues else tuple(self._policy.queues)

@@ -1,7 +1,7 @@
-"""Threads that fail as other acts do: a machine may have no room for one more.
+"""Threads whose start may fail, as any act may.
 
-Where somebody has used up what a service may start (TasksMax), each new thread is a RuntimeError of
-Python's, and what was to be done in it stays in the queue of others.
+If somebody used up the threads that a service may start (TasksMax), each new thread is a
+RuntimeError of Python's, and its work would stay in the queue of other threads.
 """
 
 from collections.abc import Callable
@@ -21,19 +21,19 @@ class NotStarted(GridbridgeError):
 
 
 def has_no_room(error: Exception) -> bool:
-    """Say whether an error is that no thread could be started: Python has no class for it."""
+    """Say whether an error means that no thread could be started; Python has no class for it."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     is_of_start = bool(frames) and frames[-1].f_code is Thread.start.__code__
     return isinstance(error, RuntimeError) and is_of_start
 
 
 class Threads(ThreadPoolExecutor):
-    """A pool that answers with a failure where it can't start a thread."""
+    """A pool whose outcome is a failure if no thread can be started."""
 
     def submit(
         self, act: Callable[..., Outcome], /, *args: object, **kwargs: object
     ) -> "Future[Outcome]":
-        """Have a thread do it; where none can be started, the outcome is NotStarted."""
+        """Run a call in a thread; the outcome is NotStarted if no thread can be started."""
         promise: Future[Outcome] = Future()
         try:
             asked = super().submit(_keep, promise, partial(act, *args, **kwargs))
@@ -44,12 +44,12 @@ class Threads(ThreadPoolExecutor):
 
 
 def _keep(promise: "Future[Outcome]", act: Callable[[], Outcome]) -> None:
-    """Do what was promised, unless that was taken back meanwhile."""
+    """Run the call of a future, unless it was cancelled meanwhile."""
     if not promise.set_running_or_notify_cancel():
         return
     try:
         outcome = act()
-    except BaseException as error:  # whoever asked for it is told, as by any pool
+    except BaseException as error:  # the future holds the error, as in any pool
         promise.set_exception(error)
     else:
         promise.set_result(outcome)

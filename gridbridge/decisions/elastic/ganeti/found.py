@@ -16,12 +16,15 @@ MIGRATION, ALLOWED = "htools:migration:", "htools:allowmigration:"
 LOCATION, DESIRED = "htools:nlocation:", "htools:desiredlocation:"
 
 
-MISSING_MB, MISSING_DISK_MB = 512, 1024  # of a node, that are told: Ganeti's checkData
+MISSING_MB, MISSING_DISK_MB = (
+    512,
+    1024,
+)  # of a node, from which a warning is given: Ganeti's checkData
 MB_OF_GB = 1024
 
 
 def inconsistencies(cluster: Cluster) -> tuple[str, ...]:
-    """Say of which nodes much memory or disk is neither free nor an instance's, the last first."""
+    """Name the nodes with much memory or disk neither free nor an instance's, last node first."""
     taken, stored = _taken(cluster), [0] * len(cluster.nodes)
     for instance in cluster.instances:
         for index in (instance.primary, instance.secondary):
@@ -45,7 +48,7 @@ def _taken(cluster: Cluster) -> list[int]:
 
 
 def hardware_of(cluster: Cluster) -> tuple[Hardware, ...]:
-    """Return what never changes of all nodes; memory is the less of what is told and reckoned."""
+    """Return the constant facts of all nodes; memory is the lower of the file's and our sum."""
     taken = _taken(cluster)
     return tuple(
         _hardware(cluster, node, used_mem)

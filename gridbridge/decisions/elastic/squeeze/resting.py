@@ -63,9 +63,9 @@ def rest(
 
 
 def _given_back(situation: Situation, plan: Plan, hosts: Iterable[Working]) -> dict[str, str]:
-    """Return the working hosts that are others' nodes and go, with these, in the plan's order.
+    """Return the working hosts that the plan gives back, with their nodes, in its order.
 
-    Nodes that are not the site's own are to be kept, as far as a squeeze is asked.
+    For a squeeze, nodes that are not the site's own are marked as kept.
     """
     own = Nodes(situation.nodes)
     nodes = {node.name: host.name for host in hosts if (node := own.of_host(host.name))}
@@ -82,7 +82,7 @@ def _rest(
     hosts: tuple[Working, ...],
     stay: tuple[Working, ...],
 ) -> Rest:
-    """Decide it: which hosts rest is worked out without the nodes that are given back."""
+    """Decide which hosts rest, without counting the nodes that are given back."""
     reserve = Reserve(squeeze, hosts)
     told = Rest(
         cause=RestCause.BETWEEN,

@@ -148,7 +148,7 @@ def _environments(cell: BestEffortCell, model: str) -> Iterator[str]:
 
 
 def _attributes(cluster: str, queue: str, name: str, found: str, right: str) -> Iterator[Finding]:
-    """Judge an attribute; a list for a host takes the place of the usual one, and is judged too."""
+    """Judge an attribute, and each list for one host, which replaces the usual list there."""
     if name != "complex_values":
         yield _attribute(cluster, queue, name, found, right)
         return

@@ -47,7 +47,7 @@ def _needed(situation: SetupSituation, queue: Settings) -> Iterator[Complex]:
 
 
 def _here(situation: SetupSituation, queue: Settings) -> str:
-    """Return the queue's complex_values on its host, be they the host's own or its groups'."""
+    """Return the queue's complex_values on its host, from the host itself or its groups."""
     found = varying(queue.get("complex_values", ""))
     groups = {where for where, _ in found.others if where.startswith("@")}
     return found.on(situation.wanted.host, groups)

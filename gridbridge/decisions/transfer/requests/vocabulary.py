@@ -10,7 +10,7 @@ from gridbridge.model.request import relation_of
 from gridbridge.model.vocabulary import ANY, Vocabulary
 
 WILD = frozenset("*?[")
-LEVEL = "/"  # before the name of a level of OAR
+LEVEL = "/"  # begins the name of a level of OAR
 
 
 def understood(asked: Asked, known: Vocabulary, remote: str) -> Asked:

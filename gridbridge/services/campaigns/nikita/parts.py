@@ -15,7 +15,7 @@ TO_GO = (
     *IF_WAITING,
     *HELD,
     WipedFor.UNWANTED,
-)  # whatever keeps them from starting: holds may be ours
+)  # also held tasks, for the hold may be ours
 
 
 def parts(

@@ -28,9 +28,9 @@ class Told:
 
 
 def tell(name: str, path: str) -> Told:
-    """Tell of one's own dataset, NAME or OWNER/NAME, or as root and the service of anybody's.
+    """Show the caller's dataset, NAME or OWNER/NAME; to root and the service anybody's.
 
-    GridbridgeError for one that nobody knows.
+    Raises GridbridgeError for an unknown dataset.
     """
     owner, slash, own = name.partition("/")
     if slash and owner != pwd.getpwuid(os.getuid()).pw_name:

@@ -175,7 +175,7 @@ class Views:
         put(path, shown.encode(rows.usage(local, records)))
 
     def epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
-        """Publish what an epilog of root's accounts for here."""
+        """Publish the usage that the root epilog accounts for here."""
         put(published.usage_path(local, owner, self._folder), lines.encode(figures))
 
     def readings(self, readings: Iterable[ShownReading]) -> None:

@@ -68,7 +68,7 @@ class Actions:
         return changed
 
     def _tell_not_deleted(self) -> None:
-        """Tell why jobs are left whose owners' accounts are gone: `gridbridge why` shows it."""
+        """Note why jobs of owners without account are left, for `gridbridge why`."""
         for action_of, why in self.dispatcher.not_deleted:
             if (transfer := self.ledger.find(action_of.key)) and not transfer.is_over:
                 self.ledger.keep(transfer.but(reason=why))

@@ -184,7 +184,7 @@ class UsageRecords:
             self._tell_epilog(local, record)
 
     def _tell_epilog(self, local: str, record: RemoteRecord) -> None:
-        """Publish what is accounted for here; no end waits for that."""
+        """Publish the usage to account for here; a failure delays no end."""
         try:
             self.views.epilog_usage(local, record.owner, for_shepherd(record))
         except StateError as error:
