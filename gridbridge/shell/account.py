@@ -1,4 +1,4 @@
-"""With whose rights and limits a process goes on: root's own, or another account's for ever."""
+"""Changes a process's rights and limits: to root's own, or to another account's for ever."""
 
 import os
 import pwd
@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from gridbridge.errors import StateError
 
-MOST_FILES, FEWEST_FILES = 4096, 256  # that may be open
+MOST_FILES, FEWEST_FILES = 4096, 256  # open files
 
 
 def become(name: str, remedy: str = "") -> None:
@@ -37,17 +37,17 @@ def leave_root(name: str) -> None:
 
 
 def lift_limits() -> int:
-    """Have the limits of root, or as many as we may; return how many files may be open.
+    """Take root's limits, or as much of them as we may; return the limit of open files.
 
-    sudo hands on those of whoever called it, by which a name service's or a cluster's answer could
-    be made to fail.
+    sudo passes the caller's limits on, by which the caller could make answers of name services and
+    clusters fail.
     """
     for name in ("AS", "CPU", "DATA", "FSIZE", "NPROC", "STACK", "NOFILE"):
         limit = getattr(resource, f"RLIMIT_{name}")
         highest = MOST_FILES if name == "NOFILE" else resource.RLIM_INFINITY
         try:
             resource.setrlimit(limit, (highest, highest))
-        except ValueError:  # we are not root, or as in a container
+        except ValueError:  # we are not root, or in a container
             hard = resource.getrlimit(limit)[1]
             resource.setrlimit(limit, (hard, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[1]

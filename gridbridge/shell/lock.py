@@ -16,7 +16,7 @@ VERSION_BYTES = 100
 def take(path: str, version: str = "") -> bool:
     """Hold the lock as long as this process lives; False when another one does.
 
-    Its file says which version of the code holds it, if there is room for that.
+    The lock's file says which version of the code holds the lock, if the disk has room.
     Nobody else may open the file: who can read it can lock it. The second lock is what tells
     its holder's process id (fcntl(2), F_GETLK); it is lost if this process opens the file again.
     """
@@ -43,9 +43,9 @@ def _note(end: int, version: str) -> None:
 
 
 def version_of_holder(path: str) -> str | None:
-    """Return which version of the code holds the lock, empty where it does not say.
+    """Return which version of the code holds the lock; empty if the file does not say it.
 
-    None without a holder, or where that is not ours to see.
+    None without a holder, or if we may not see the holder.
     """
     if not is_held(path):
         return None

@@ -38,8 +38,8 @@ DANGLING = "symlink has no referent"
 FOLLOWS = ("Broken pipe", "connection unexpectedly closed")  # from what the other side has met
 LOOK_S = 0.5  # between two checks whether the job was deleted
 SIGTERM, END_S = 15, 5
-MAX_BYTES = 65536  # of what it says about a failure, to be told
-MOST_BYTES = 16 << 20  # of the same: a line for each of 100,000 files
+MAX_BYTES = 65536  # of rsync's words about a failure, to be shown
+MOST_BYTES = 16 << 20  # of rsync's words at most: a line for each of 100,000 files
 SILENCE_S = 3600  # then it gives up; the checksum of a very large file is made in silence
 LINE_BYTES = 200  # a line of progress has less
 REMOVAL_S = 600.0
@@ -176,7 +176,7 @@ def _run(
         return is_unwanted()
 
     try:
-        output = theirs[0] if pace else theirs[1]  # its progress is no word about a failure
+        output = theirs[0] if pace else theirs[1]  # progress says nothing about a failure
         pid = runner.spawn(argv, BARE, [source, output, theirs[1]])
     except OSError as error:
         runner.close(ours)
@@ -193,7 +193,7 @@ def _run(
 
 
 class Said:
-    """What it says, as far as that is kept: how far it is, and what went wrong first."""
+    """The kept output of rsync: the last progress, and the first errors."""
 
     def __init__(self, output: int, errors: int) -> None:
         self._output, self.unread = output, {output, errors}
@@ -201,7 +201,7 @@ class Said:
         self._words = bytearray()
 
     def take(self, end: int) -> bool:
-        """Read on; say whether there may be more. OverflowError when it says too much."""
+        """Read on; say whether more may come. OverflowError for too much output."""
         chunk = os.read(end, runner.CHUNK_BYTES)
         if end == self._output:
             self._line = (self._line + chunk)[-LINE_BYTES:]
@@ -214,7 +214,7 @@ class Said:
         return bool(chunk)
 
     def take_rest(self) -> None:
-        """Read what is left of a program that has ended; another may hold its outputs open."""
+        """Read the rest of an ended program's output; another program may hold it open."""
         for end in tuple(self.unread):
             os.set_blocking(end, False)
             try:
@@ -224,12 +224,12 @@ class Said:
                 continue
 
     def progress(self) -> str:
-        """Return the last whole thing that it said of its progress."""
+        """Return the last complete progress."""
         line = self._line.decode("utf-8", "replace")
         return line.replace("\n", "\r").rstrip("\r").rpartition("\r")[2].strip()
 
     def words(self) -> str:
-        """Return what it said of a failure, the first of it."""
+        """Return the first part of the error output."""
         return bytes(self._words[:MAX_BYTES]).decode("utf-8", "replace")
 
 
@@ -263,7 +263,7 @@ def _ready(poll: select.poll, until: float) -> list[int]:
 
 
 def _await(end: int) -> None:
-    """Wait for the end of what was told to end, for a while."""
+    """Wait a while for the end of a program that got a signal."""
     poll = select.poll()
     poll.register(end, select.POLLIN)
     poll.poll(END_S * 1000)

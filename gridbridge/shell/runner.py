@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Asked = Callable[[tuple[str, ...], dict[str, str], Callable[[], "Completed"]], "Completed"]
 
 CHUNK_BYTES = 65536
-ANSWER_BYTES = 64 << 20  # of what a program prints that answers one question
+ANSWER_BYTES = 64 << 20  # of a program's output that answers one question
 LIST_BYTES = (
     256 << 20
 )  # of a list of all jobs or hosts: 100,000 jobs with what they ask for are 120 MB
@@ -62,7 +62,7 @@ _ask_by: "Asked | None" = None
 
 
 def ask_by(asked: "Asked | None") -> None:
-    """Have `run` ask something for the answers of programs without input; None: the programs."""
+    """Make `run` ask a callable for answers of programs without input; None: run programs."""
     global _ask_by
     _ask_by = asked
 

@@ -114,7 +114,7 @@ class Exchange:
 
     @property
     def is_too_long(self) -> bool:
-        """Say whether more came back than is read."""
+        """Say whether the answer is longer than the limit."""
         return sum(map(len, self._read.values())) > self._most_bytes
 
     def answer(self) -> Completed:
@@ -129,7 +129,7 @@ class Exchange:
     def _read_from(self, end: int) -> None:
         chunk = os.read(end, runner.CHUNK_BYTES)
         read = self._read[end]
-        begin = max(0, len(read) - len(self._token) + 1)  # a token may have come in two parts
+        begin = max(0, len(read) - len(self._token) + 1)  # a token may come in two parts
         read += chunk
         self._awaited[end] -= read.count(self._token, begin)
         if not chunk:

@@ -46,7 +46,7 @@ FAR_SHELL = (  # sh and csh take this line
     "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /bin/sh -c"
     ' \'while read -r bytes; do eval "$(head -c "$bytes")"; done\''
 )
-TOKENS = 3, 2  # of an answer, on standard output and error
+TOKENS = 3, 2  # in an answer, on standard output and error
 NOT_STARTED = (125, 126, 127)  # env(1), timeout(1): the program can't be run, or is not there
 CAP_SYS_ADMIN = 21  # capabilities(7)
 NOT_FOUND = 127  # as runner.run says of both
@@ -114,8 +114,8 @@ def run(
 
     As runner.run; besides, an exit status of 129 to 192 is taken for a signal, no NUL of `stdin`
     arrives, and the program is killed there when its time is over. Raises NotReached when
-    nothing of the request was sent, and CommandFailed with status None when it was, and no whole
-    answer came, or one that is too long: the program may have run.
+    nothing of the request was sent. Raises CommandFailed with status None when the request was
+    sent, but the answer was incomplete or too long: the program may have run.
     """
     if login is None:
         return runner.run(argv, env, timeout_s, stdin, most_bytes)
@@ -198,9 +198,10 @@ def _become(login: Login) -> tuple[str, ...]:
 
 
 def _apart() -> tuple[str, ...]:
-    """Return the words that have a command be the first process of a PID namespace.
+    """Return the words that make a command the first process of a PID namespace.
 
-    So all that a person's configuration starts ends with the client. None where we may not do so.
+    All programs that a person's configuration starts then end with the client. Empty if we lack
+    the right to do so.
     """
     with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
         rights = next(line for line in file if line.startswith("CapEff:"))

@@ -36,7 +36,7 @@ def take(name: str, uid: int, spool: str = SPOOL) -> bool:
 
 
 def _shown(path: str) -> str:
-    """Return a claim's path as everybody may read it: without the word that its key keeps."""
+    """Return a claim's path for everybody to read, without the secret word in its key."""
     return f"{path[: -len(path.rpartition('.')[2]) // 2]}..."
 
 

@@ -41,14 +41,14 @@ class Ledger:
         """
         self._folder, self._name = folder, f"c.{campaign}"
         self._path = f"{folder}/{self._name}"
-        self._file: list[str] = []  # what is noted of it; empty while nothing is
+        self._file: list[str] = []  # what is noted of the file; empty before the first note
         self._parts: dict[str, list[str]] = {}  # by their numbers
         self._arrays: dict[str, list[str]] = {}  # by their numbers
         self._jobs: dict[str, str] = {}  # the first id of each array
         self._again: set[str] = set()  # arrays
-        self._requests: set[str] = set()  # that took the campaign up
+        self._requests: set[str] = set()  # requests that took the campaign up
         self._sent: SentTasks | None = None  # read when it is needed
-        self.has_ended = False  # and its owner has not taken it up again since
+        self.has_ended = False  # and was not taken up again since
         try:
             _own(folder)
             self._end = _opened(self._path)
@@ -69,7 +69,7 @@ class Ledger:
         return [line.split() for line in whole.decode("ascii").split("\n") if line]
 
     def _note(self, rows: list[list[str]]) -> None:
-        """Know lines, so that none is looked for among all of them."""
+        """Index lines, so that no search reads all of them."""
         for row in rows:
             kind, *words = row
             if kind == FILE and not self._file:
@@ -202,7 +202,7 @@ class Ledger:
 
     def earlier(self, array: int, tasks: str) -> "list[Earlier]":
         """Return the other arrays that have some of these tasks, whichever attempts of them."""
-        read_attempts(tasks)  # ParseError for anything else than tasks
+        read_attempts(tasks)  # ParseError for a text that is no tasks
         found = self._sent_tasks.places(tasks)
         found.pop(array, None)
         return [
@@ -227,7 +227,7 @@ class Ledger:
                 raise NotACopy(f"{self._path}: task {task} gets {MOST_COPIES} copies at most")
 
     def copies_before(self, array: int = 0) -> dict[int, int]:
-        """Return how many copies tasks have in arrays before one, or in all, by task."""
+        """Return the number of copies of tasks in arrays before an array, or in all, by task."""
         found: dict[int, int] = {}
         for number, row in self._arrays.items():
             if row[4:] == [COPIES] and (not array or int(number) < array):

@@ -17,8 +17,8 @@ SERVICE = "service.json"  # what the service says of itself
 JOBS = "jobs"  # the folder of the histories
 TOLD = "told"  # histories that home's list has not proved, a folder for each person
 ACCOUNTING = "accounting"  # the folder of what remote jobs used
-USAGE = "usage"  # the folder of what epilogs account for here, a folder for each person
-FETCHED = ("verdicts", USAGE)  # folders of what a job's own programs read once
+USAGE = "usage"  # what epilogs account for here, in a folder for each person
+FETCHED = ("verdicts", USAGE)  # folders of files that a job's own programs read once
 JOBS_A_FOLDER = 1000  # below that one: a site keeps a million files
 LATEST_S = 32503680000  # the year 3000; NaN is not below it either
 WORDS_MAX_BYTES = 64 << 20  # a cluster has as many names as hosts, and more
@@ -72,7 +72,7 @@ def accounting_path(job: int, task: int, published: str = PUBLISHED) -> str:
 
 
 def usage_path(local: str, owner: str, published: str = PUBLISHED) -> str:
-    """Return where a root epilog finds what a person's remote job used (sge-methods/usage)."""
+    """Return the path of a remote job's usage for the root epilog (sge-methods/usage)."""
     return f"{published}/{USAGE}/{owner}/{local}"
 
 
@@ -170,8 +170,8 @@ def hide_verdicts(mode: int, published: str = PUBLISHED) -> None:
 def sweep(open_transfers: frozenset[str], until: float, published: str = PUBLISHED) -> int:
     """Remove files that nobody fetched or finished until that time; return how many.
 
-    These are verdicts and replies of no open transfer, what jobs of then used, and unfinished files
-    of killed writers.
+    These are verdicts and replies without an open transfer, old usage, and unfinished files of
+    killed writers.
     """
     removed = 0
     for folder, folders, names in os.walk(published):

@@ -32,7 +32,7 @@ def sweep(folder: str, before: datetime, most: int) -> None:
 
 
 def make_folder(path: str, mode: int = 0o755) -> None:
-    """Make a folder with this mode, and those above it for everybody, whatever our umask is."""
+    """Make a folder with this mode, and its parents for everybody, whatever our umask is."""
     above = os.path.dirname(path)
     if above and not os.path.isdir(above):
         make_folder(above)

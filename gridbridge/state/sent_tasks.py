@@ -1,6 +1,6 @@
-"""Which attempts of a campaign's tasks its arrays have: looked up, however many were sent.
+"""Finds the attempts of a campaign's tasks in its arrays, however many were sent.
 
-An array is read once, a run of consecutive tasks after the other. Hot programs load this module.
+Each array is read once, in runs of consecutive tasks. Hot programs load this module.
 """
 
 from bisect import bisect_left, insort
@@ -9,16 +9,18 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    Run = tuple[int, int, int, int]  # its first and last task, tasks of its array before it, array
+    Run = tuple[
+        int, int, int, int
+    ]  # its first and last task, the number of earlier tasks of its array, the array
 
 
 class SentTasks:
     """The runs of all arrays, by attempt, each in the order of its first task."""
 
     def __init__(self, arrays: "Iterable[tuple[int, str]]" = ()) -> None:
-        """Read arrays of ours: their numbers, and their tasks in words."""
+        """Read our arrays: their numbers, and their tasks in words."""
         self._runs: dict[int, list[Run]] = {}
-        self._reach: dict[int, list[int]] = {}  # the last task of a run and of all before it
+        self._reach: dict[int, list[int]] = {}  # the last task of a run and of all runs before it
         for array, tasks in arrays:
             for attempt, run in _runs(array, tasks):
                 self._runs.setdefault(attempt, []).append(run)
@@ -29,7 +31,7 @@ class SentTasks:
                 reach.append(max(run[1], reach[-1]) if reach else run[1])
 
     def add(self, array: int, tasks: str) -> None:
-        """Add an array of which nothing is here."""
+        """Add a new array."""
         for attempt, run in _runs(array, tasks):
             runs, reach = self._runs.setdefault(attempt, []), self._reach.setdefault(attempt, [])
             at = bisect_left(runs, run)
@@ -37,7 +39,7 @@ class SentTasks:
             reach.insert(at, max(run[1], reach[at - 1]) if at else run[1])
 
     def have(self, tasks: str) -> bool:
-        """Say whether an attempt of these is in an array."""
+        """Say whether any of these attempts is in an array."""
         return any(
             True
             for attempt, (first, last, *_) in _runs(0, tasks)
@@ -49,7 +51,7 @@ class SentTasks:
         return any(True for attempt in self._runs for _ in self._between(attempt, task, task))
 
     def places(self, tasks: str) -> dict[int, list[int]]:
-        """Return at which places arrays have these tasks, whichever attempts; by array."""
+        """Return the places of these tasks in arrays, in any attempt, by array."""
         found: dict[int, set[int]] = {}
         for _, (first, last, *_) in _runs(0, tasks):
             for attempt in self._runs:
@@ -59,9 +61,9 @@ class SentTasks:
         return {array: sorted(found[array]) for array in sorted(found)}
 
     def _between(self, attempt: int, first: int, last: int) -> "Iterator[Run]":
-        """Give the runs of an attempt that have one of these tasks; no others are looked at.
+        """Give the runs of an attempt that contain any of these tasks; no others are read.
 
-        No two runs of an attempt meet, so that only the first run before these tasks may be none.
+        Runs of an attempt don't overlap, so only the last run before these tasks is read in vain.
         """
         runs, reach = self._runs.get(attempt, []), self._reach.get(attempt, [])
         at = bisect_left(runs, (last + 1,)) - 1

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 512 << 20
 MAX_FIRST_BYTES = 4 << 20  # a script of 60,000 bytes for each of many clusters
-FEW = 32  # lines, each of which is looked for
+FEW = 32  # lines that are searched for one by one
 
 
 class VerifiedCampaign:
@@ -146,9 +146,9 @@ def _count(whole: bytes) -> int:
 
 
 def _lines(whole: bytes, places: list[int]) -> dict[int, bytes]:
-    """Return some of those lines, counted from 0 and in order, up to the first that is not there.
+    """Return the lines of these numbers, from 0 and in order, up to the first missing line.
 
-    There may be a hundred million beside them: none of those is made a line of its own.
+    There may be a hundred million other lines: none of them is split off.
     """
     found: dict[int, bytes] = {}
     at, number = _after(whole, 0, 1), 0
@@ -162,10 +162,10 @@ def _lines(whole: bytes, places: list[int]) -> dict[int, bytes]:
 
 
 def _after(whole: bytes, at: int, lines: int) -> int:
-    """Return where so many lines end that begin at a byte; -1 where there are fewer.
+    """Return the end of so many lines from a byte on; -1 if there are fewer lines.
 
-    No byte is looked at twice: as each line has one at least, as many bytes as lines are left to
-    pass never are too many.
+    Each line has at least one byte. So a step over as many bytes as lines are left never goes too
+    far, and no byte is read twice.
     """
     while lines > FEW and 0 <= at < len(whole):
         at, lines = at + lines, lines - whole.count(b"\n", at, at + lines)

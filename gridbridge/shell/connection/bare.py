@@ -19,7 +19,7 @@ from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED
 
 CHUNK_BYTES = 65536
 MOST_BYTES = 1 << 20  # of what a program says
-TROUBLES = (SSHException, OSError, EOFError, RuntimeError)  # the last: no thread can be started
+TROUBLES = (SSHException, OSError, EOFError, RuntimeError)  # RuntimeError: no thread can be started
 LATE = b"no answer in time"
 
 
@@ -117,7 +117,7 @@ def _closed_after(limit_s: float, transport: paramiko.Transport) -> Iterator[Non
 
 
 def _read(channel: paramiko.Channel, said: bytearray) -> None:
-    """Read to the end, or raise TooLong."""
+    """Read to the end; TooLong beyond the limit."""
     while chunk := channel.recv(CHUNK_BYTES):
         said += chunk
         if len(said) > MOST_BYTES:

@@ -25,7 +25,7 @@ from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED, FAR_SHELL, Client
 CHUNK_BYTES = 65536
 GRACE_S = 1.0
 QUIET_S = 1.0  # after which a listener hears that there is nothing
-# The last: no thread can be started, which a connection and each limit of time need.
+# RuntimeError: no thread can be started; a connection and each time limit need one.
 TROUBLES = (SSHException, OSError, EOFError, RuntimeError)
 CHANNELS = 4  # at once; sshd_config(5) MaxSessions is 10
 

@@ -22,7 +22,7 @@ CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # as the client says it, fo
 MOST_BYTES = 1 << 20  # of ~/.ssh/config
 UNKNOWN = b"Host key verification failed"
 DENIED = b"Permission denied"
-THROUGH = ("proxyjump", "proxycommand")  # what the client does and we don't
+THROUGH = ("proxyjump", "proxycommand")  # what only OpenSSH's client does
 CONDITION = re.compile(r"^\s*match\b", re.IGNORECASE | re.MULTILINE)
 
 
@@ -33,7 +33,7 @@ class ConfiguredLogin:
     login: Login
     home: str
     settings: Mapping[str, str | list[str]]  # of ~/.ssh/config, ssh_config(5)
-    is_by_client: bool = False  # they ask for what OpenSSH's client alone does
+    is_by_client: bool = False  # its words need OpenSSH's client
 
 
 def configured(login: Login) -> ConfiguredLogin:
@@ -55,9 +55,9 @@ def configured(login: Login) -> ConfiguredLogin:
 
 
 def _found(path: str, host: str) -> dict[str, str | list[str]] | None:
-    """Return what a file says of a host; None where its conditions could run a program.
+    """Return what a file says about a host; None if its conditions could run a program.
 
-    paramiko would run it as whoever we are (`Match exec`, ssh_config(5)).
+    paramiko would run such a program as our account (`Match exec`, ssh_config(5)).
     """
     text = ""
     try:

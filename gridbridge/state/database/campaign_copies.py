@@ -13,7 +13,7 @@ from gridbridge.state.database.core import Database
 
 _LIVE = ATTEMPTS.alias("live")
 _ARRAY = tuple_(ATTEMPTS.c.campaign, ATTEMPTS.c.array)
-_COPIED = (  # begun with the arrays of copies: they are few, and other attempts many
+_COPIED = (  # begins with arrays of copies: they are few, other attempts many
     select(ATTEMPTS.c.campaign, ATTEMPTS.c.task)
     .where(
         _ARRAY.in_(

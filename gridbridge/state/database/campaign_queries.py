@@ -75,7 +75,8 @@ DURATIONS = (
     )
     .where(
         ATTEMPTS.c.campaign == bindparam("campaign"),
-        ATTEMPTS.c.task + 0 < FIRST,  # no range of the key: the last arrays are read first
+        ATTEMPTS.c.task + 0
+        < FIRST,  # `+ 0`: not by the key's range, so that the last arrays are read first
         ATTEMPTS.c.outcome.in_(RAN),
         ATTEMPTS.c.wallclock_s.is_not(None),
     )

@@ -92,7 +92,7 @@ ARRAYS = Table(
     Index("campaign_arrays_cluster", "campaign", "cluster", "number"),
 )
 
-RAN = text("wallclock_s IS NOT NULL")  # what tells how long tasks take
+RAN = text("wallclock_s IS NOT NULL")  # rows with a run time
 
 ATTEMPTS = Table(
     "campaign_attempts",

@@ -140,7 +140,7 @@ class Database:
 
 
 def _insertion(is_sqlite: bool, table: Table) -> "sqlite.Insert | postgresql.Insert":
-    """Return the dialect's own insertion; each takes a tenth of what all of SQLAlchemy takes."""
+    """Return the dialect's own insertion; its import takes a tenth of SQLAlchemy's time."""
     if is_sqlite:
         from sqlalchemy.dialects.sqlite import insert
 

@@ -157,7 +157,7 @@ def _rows(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[R
 
 
 def _places(names: Iterable[str]) -> Mapping[str, int]:
-    """Return the place of each name; of one that comes twice the last, as hsqueeze has it."""
+    """Return the index of each name; the last one for a duplicate name, as in hsqueeze."""
     return {name: at for at, name in enumerate(names)}
 
 
@@ -191,7 +191,7 @@ def _node(row: Row, groups: Mapping[str, int]) -> Node:
 
 
 def _told_node(row: Row, name: str, group: int) -> Node:
-    role = row.fields[7]  # any other word is as N
+    role = row.fields[7]  # any other word counts as N
     return Node(
         name=name,
         mem=row.number(1, "the node's memory"),
