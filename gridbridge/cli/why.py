@@ -138,10 +138,12 @@ def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
 
 def _show_campaign(answer: Told, now: datetime) -> None:
     """Print a campaign's sentences below its name."""
-    one = answer.campaign
+    campaign = answer.campaign
     task = "" if answer.task is None else f", task {answer.task.number}"
     moment = f" ({_as_of(answer.at, now)})" if answer.at else ""
-    output.line(f"campaign {one.number} of {one.owner}, {printable(one.name)}{task}{moment}")
+    output.line(
+        f"campaign {campaign.number} of {campaign.owner}, {printable(campaign.name)}{task}{moment}"
+    )
     for sentence in answer.sentences:
         output.line(f"  {sentence}")
 

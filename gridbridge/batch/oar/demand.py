@@ -88,7 +88,7 @@ def printed(server: OarServer) -> tuple[Documents, str]:
     Nobody but OAR's own account may read its configuration, so the balancer runs on its server.
     """
     answer = call(server, questions.demand(server), most_bytes=LIST_BYTES).checked().stdout
-    halted = sorted({one.host for one in read_cluster(answer)[0] if one.is_halted})
+    halted = sorted({resource.host for resource in read_cluster(answer)[0] if resource.is_halted})
     return Documents(oar=answer + told_reachable(_reachable(halted))), this_host.name()
 
 

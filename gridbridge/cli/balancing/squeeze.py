@@ -209,8 +209,8 @@ def _tell_site(decision: "site.ToldSite", *, is_json: bool) -> None:
         output.complain(f"gridbridge: {left}: {why}")
     if is_json:
         deeds = [
-            {"host": one.host, "do": one.doing.value, **({"tag": one.tag} if one.tag else {})}
-            for one in decision.deeds
+            {"host": deed.host, "do": deed.doing.value, **({"tag": deed.tag} if deed.tag else {})}
+            for deed in decision.deeds
         ]
         output.as_json(
             {
@@ -222,8 +222,8 @@ def _tell_site(decision: "site.ToldSite", *, is_json: bool) -> None:
         )
         return
     output.line(decision.sentence)
-    for one in decision.deeds:
-        output.line(f"  {one.host}: {one.doing.value}{one.tag and f' {one.tag}'}")
+    for deed in decision.deeds:
+        output.line(f"  {deed.host}: {deed.doing.value}{deed.tag and f' {deed.tag}'}")
 
 
 def _tell_commands(model: "service.ToldModel", path: str, *, is_json: bool) -> None:

@@ -72,7 +72,7 @@ def _memory(path: str) -> "Iterator[Memory]":
 
 def remembered(situation: Situation, memory: "Memory", rules: Balance, demand: Demand) -> Situation:
     """Return a cell with all that is remembered but nodes; nothing of it is later than now."""
-    able = (job for one in situation.cell.waiting if one.can_start for job in one.jobs)
+    able = (job for row in situation.cell.waiting if row.can_start for job in row.jobs)
     return replace(
         situation,
         last_change=by_now(memory.last_change(), situation.now),

@@ -145,7 +145,7 @@ def explain(
     policy = configured.about(folder, path)
     situation = _seen(policy, folder, now)
     if nodes and not folder:
-        situation = replace(situation, nodes=tuple(noted(one, situation.now) for one in nodes))
+        situation = replace(situation, nodes=tuple(noted(node, situation.now) for node in nodes))
     decision = _decided(situation, policy, Given(), is_live=not folder)
     if what.isascii() and what.isdecimal():
         return _of_job(int(what), situation, decision)

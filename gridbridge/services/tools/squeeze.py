@@ -90,7 +90,7 @@ def movable(policy: Policy, situation: Situation) -> Mapping[str, tuple[Shape, .
     """Return the tasks that a squeeze may start again elsewhere, by host."""
     if policy.squeeze.restriction is not Restriction.RERUNNABLE or not situation.nodes:
         return {}
-    return membership_of(policy).movable(one.name for one in situation.nodes)
+    return membership_of(policy).movable(node.name for node in situation.nodes)
 
 
 def _with_own(seen: Situation, policy: Policy, tell: Untold) -> Situation:

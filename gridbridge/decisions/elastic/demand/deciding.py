@@ -72,20 +72,20 @@ def _wanted(
     scene: Scene,
 ) -> tuple[tuple[Claim, ...], tuple[Refused, ...], Mapping[int, Watched]]:
     """Return what is demand, why the other jobs are none, and what to know of them next time."""
-    seen, after_s = scene.situation, scene.demand.stuck_after_s
-    still = stuck.still(seen, after_s)
+    situation, after_s = scene.situation, scene.demand.stuck_after_s
+    still = stuck.still(situation, after_s)
     wanted, refused = claims(
-        seen, widest(seen.cell, [one.room for one in scene.offers]), still.keys()
+        situation, widest(situation.cell, [offer.room for offer in scene.offers]), still.keys()
     )
-    rows = {**still, **stuck.watched(wanted, seen, scene.there, scene.ground, after_s)}
-    return stuck.without(wanted, rows), (*refused, *stuck.refusals(seen, rows)), rows
+    rows = {**still, **stuck.watched(wanted, situation, scene.there, scene.ground, after_s)}
+    return stuck.without(wanted, rows), (*refused, *stuck.refusals(situation, rows)), rows
 
 
 def _figures(scene: Scene, wanted: Sequence[Claim]) -> Figures:
-    seen = scene.situation
-    nodes, by_host = nodes_of(seen), instances_of(seen)
+    situation = scene.situation
+    nodes, by_host = nodes_of(situation), instances_of(situation)
     usable = [one for some in by_host.values() for one in some if one.is_usable]
-    hosts, unready = counted(seen)
+    hosts, unready = counted(situation)
     return Figures(
         nodes=len(nodes),
         running=sum(not one.state.is_coming for one in nodes),
@@ -97,9 +97,13 @@ def _figures(scene: Scene, wanted: Sequence[Claim]) -> Figures:
         slots=sum(one.total for one in usable),
         slots_per_node=None,
         waited_s=max((one.waited_s for one in wanted), default=0.0),
-        unchanged_s=None if seen.last_change is None else elapsed_s(seen.last_change, seen.now),
+        unchanged_s=None
+        if situation.last_change is None
+        else elapsed_s(situation.last_change, situation.now),
         tasks=sum(one.tasks for one in wanted),
-        coming=sum(is_expected(one, seen, scene.demand.boot_timeout_s) for one in seen.nodes),
+        coming=sum(
+            is_expected(one, situation, scene.demand.boot_timeout_s) for one in situation.nodes
+        ),
         most=scene.most,
         least=scene.least,
         hosts=hosts,
@@ -205,25 +209,28 @@ def _patient(
 
 def _slot_s(scene: Scene, wanted: Sequence[Claim]) -> float | None:
     """Return the seconds of one slot until all is done; None where a run time is unknown."""
-    seen = scene.situation
-    there = [one for some in instances_of(seen).values() for one in some if one.is_usable]
+    situation = scene.situation
+    there = [one for some in instances_of(situation).values() for one in some if one.is_usable]
     if any(one.used > sum(each.slots for each in one.begun) for one in there):
         return None  # nobody tells whose tasks have them
     begun = (each for one in there for each in one.begun)
-    running_s = ends.running_slot_s(begun, seen.runtimes, seen.now)
-    waiting_s = ends.waiting_slot_s(wanted, seen.runtimes)
+    running_s = ends.running_slot_s(begun, situation.runtimes, situation.now)
+    waiting_s = ends.waiting_slot_s(wanted, situation.runtimes)
     return None if running_s is None or waiting_s is None else running_s + waiting_s
 
 
 def _elsewhere(scene: Scene) -> ends.Elsewhere:
-    seen = scene.situation
-    rooms = away(seen, scene.ground, patterns_of(one.shape for one in seen.cell.waiting))
-    return ends.Elsewhere(seen.elsewhere, seen.elsewhere_free, rooms, scene.ground)
+    situation = scene.situation
+    rooms = away(situation, scene.ground, patterns_of(one.shape for one in situation.cell.waiting))
+    return ends.Elsewhere(situation.elsewhere, situation.elsewhere_free, rooms, scene.ground)
 
 
 def _could_run(need: Need, scene: Scene) -> bool:
     """Say whether a host that is there has slots enough, once they are free."""
-    return any(one.total >= need.slots and one.is_usable for one in scene.situation.cell.instances)
+    return any(
+        instance.total >= need.slots and instance.is_usable
+        for instance in scene.situation.cell.instances
+    )
 
 
 def _bought(
