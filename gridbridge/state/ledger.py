@@ -19,7 +19,7 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from types import TracebackType
 
-    # An array, its cluster and id, whether it may be there several times, and places of it.
+    # An array, its cluster and id, whether it may have been submitted twice, and its places.
     Earlier = tuple[int, str, str, bool, list[int]]
 
 FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"

@@ -311,9 +311,8 @@ def refusal(request: Request) -> str:
     if odd := [as_sql(*pair) for pair in every if not _is_expressible(*pair)]:
         return f"Grid Engine is asked for NAME=VALUE alone, not {', '.join(odd)}"
     bare = [[relation_of(name)[0] for name, _ in clause] for clause in request.either]
-    several = [
-        clause for clause, names in zip(request.either, bare, strict=True) if len({*names}) > 1
-    ]
+    pairs = zip(request.either, bare, strict=True)
+    several = [clause for clause, names in pairs if len({*names}) > 1]
     text = " or ".join(as_sql(*pair) for clause in several[:1] for pair in clause)
     return f"Grid Engine can't be asked for one of several resources, {text}" if text else ""
 

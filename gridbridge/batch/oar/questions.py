@@ -34,7 +34,7 @@ OURS = (
     f" AS named WHERE place <= {MOST_OF_ONE})"
 )
 RESERVED = f"reservation <> 'None' AND {WAITS}"
-REQUESTS = (  # of each person in turn, so that nobody's many jobs hide others'; waiting first
+REQUESTS = (  # of each person in turn, so that one person's jobs hide no others; held ones last
     "job_id IN (SELECT job_id FROM (SELECT min(job_id) AS job_id, row_number()"  # noqa: S608
     " OVER (PARTITION BY job_user ORDER BY CASE WHEN state = 'Hold' THEN 1 ELSE 0 END, min(job_id))"
     f" AS place FROM jobs WHERE {IDLE} GROUP BY job_user, array_id, state"

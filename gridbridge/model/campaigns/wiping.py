@@ -19,10 +19,8 @@ class WipedFor(StrEnum):
     UNWANTED = "unwanted"  # its owner cancelled the task
     MOVED = "moved"  # it waits there, and could start elsewhere (gridbridge rebalance)
     UNNEEDED = "unneeded"  # it is a prologue that waits, and no task is left
-    LEFT = "left"  # MOVED or UNNEEDED, and deleted: the task was held before it began
-    NEVER_BEGAN = (
-        "never-began"  # OVERFLOW or WAITED, and deleted: the task was held before it began
-    )
+    LEFT = "left"  # MOVED or UNNEEDED, and deleted: held before it began
+    NEVER_BEGAN = "never-began"  # OVERFLOW or WAITED, and deleted: held before it began
 
 
 OF_WAITING = (WipedFor.OVERFLOW, WipedFor.WAITED, WipedFor.NEVER_BEGAN)

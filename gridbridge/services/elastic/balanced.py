@@ -52,9 +52,7 @@ class RoundPlan:
     plan: Plan
     dues: tuple[Due, ...]
     told: Told
-    ended: tuple[str, Machine] | None = (
-        None  # the pool and the machine of the master, if the round ends it
-    )
+    ended: tuple[str, Machine] | None = None  # the master's pool and machine, if it is ended
 
     @property
     def sentence(self) -> str:

@@ -76,9 +76,8 @@ def _choices(need: Need, offer: Offer, purchase: Purchase) -> list[Need]:
     if len(found) == 1:
         return [need]
     usable = [choice for choice in found if pieces_in(choice, offer.room, purchase.ground)]
-    return sorted(usable, key=lambda choice: -_there(choice, purchase.blocks, purchase.ground)) or [
-        need
-    ]
+    usable.sort(key=lambda choice: -_there(choice, purchase.blocks, purchase.ground))
+    return usable or [need]
 
 
 def _wake(need: Need, tasks: int, purchase: Purchase) -> int:

@@ -16,10 +16,7 @@ MIGRATION, ALLOWED = "htools:migration:", "htools:allowmigration:"
 LOCATION, DESIRED = "htools:nlocation:", "htools:desiredlocation:"
 
 
-MISSING_MB, MISSING_DISK_MB = (
-    512,
-    1024,
-)  # of a node, from which a warning is given: Ganeti's checkData
+MISSING_MB, MISSING_DISK_MB = 512, 1024  # more on a node is a warning: Ganeti's checkData
 MB_OF_GB = 1024
 
 
