@@ -130,7 +130,7 @@ def test_who_is_not_root_makes_no_balancer(
 def test_an_unexpected_error_shows_its_place_only_with_debug(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(check.service, "check", lambda _: 1 // 0)
+    monkeypatch.setattr(check.service, "check", lambda *_: 1 // 0)
 
     status = run(monkeypatch, "check")
 
@@ -151,7 +151,7 @@ def test_the_checks_exit_status_is_its_worst_item(
     state: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = Report(items=(an_item(State(state)),), worst=State(state))
-    monkeypatch.setattr(check.service, "check", lambda _: report)
+    monkeypatch.setattr(check.service, "check", lambda *_: report)
 
     assert run(monkeypatch, "check") == status
 
@@ -160,7 +160,7 @@ def test_the_check_prints_the_command_that_mends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = Report(items=(an_item(State.BROKEN),), worst=State.BROKEN)
-    monkeypatch.setattr(check.service, "check", lambda _: report)
+    monkeypatch.setattr(check.service, "check", lambda *_: report)
 
     run(monkeypatch, "check")
 
@@ -181,7 +181,7 @@ def test_the_check_says_once_what_mends_several_items(
     wrong = tmp_path / "gridbridge.toml"
     wrong.write_text(CONFIG.replace("= 1", '= "one"').replace("= 2", "= 0"))
     report = check.service.check(Clock(), str(wrong))
-    monkeypatch.setattr(check.service, "check", lambda _: report)
+    monkeypatch.setattr(check.service, "check", lambda *_: report)
 
     status = run(monkeypatch, "check")
 
@@ -194,7 +194,7 @@ def test_the_check_as_json_has_everything(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = Report(items=(an_item(State.WARNING),), worst=State.WARNING)
-    monkeypatch.setattr(check.service, "check", lambda _: report)
+    monkeypatch.setattr(check.service, "check", lambda *_: report)
 
     run(monkeypatch, "check", "--json")
 

@@ -47,10 +47,9 @@ def test_it_tells_moves_and_reasons_as_lines(path: str) -> None:
     done = plan("host", "alpha", "--from", path)
 
     assert done.output.splitlines() == [
-        "alpha is full of copies (91% of its disk used, 51% in the mean): 1 copy to beta and"
-        " 1 copy removed",
-        "  gone 7 (live) from alpha removed".replace("(live)", "(delete)"),
+        "alpha is full of copies (91% of its disk used, 51% in the mean): 1 copy to beta",
         "  align 1 (live) from alpha to beta",
+        "  not gone 7: its job is not listed",
         "  not align 2: it is running",
     ]
 
@@ -59,11 +58,11 @@ def test_it_tells_the_same_as_json(path: str) -> None:
     told = json.loads(plan("host", "alpha", "--from", path, "--json").output)
 
     assert told["moves"] == [
-        {"kind": "delete", "job": "gone", "number": 7, "from": "alpha", "to": None},
         {"kind": "live", "job": "align", "number": 1, "from": "alpha", "to": "beta"},
     ]
     assert told["rejected"] == [
-        {"job": "align", "number": 2, "to": None, "reason": "it is running"}
+        {"job": "gone", "number": 7, "to": None, "reason": "its job is not listed"},
+        {"job": "align", "number": 2, "to": None, "reason": "it is running"},
     ]
     assert set(told) == {"moves", "rejected", "sentence"}
 

@@ -16,7 +16,7 @@ from gridbridge.shell.runner import Completed
 from gridbridge.shell.session import Exchange, Line
 
 FAR = ("/bin/sh", "-c", ssh.FAR_SHELL)
-TOKENS = ("1" * 32, "2" * 32)
+TOKENS = ("90c3f1b2a7d84e56b1f0a9c2d3e4f586", "17e5d9b3c2a140f8e6b7d8091a2b3c4d")
 LIMIT_S = 30.0
 SHORT_S = 0.3
 

@@ -181,7 +181,10 @@ class Balancer:
         if site.squeeze is None or not site.switched:
             return None
         facts = RestFacts(tags=seen.world.tags, movable=seen.movable)
-        situation = resting.only(seen.situation, self._free(seen.world), site.demand.retry_s)
+        free = self._free(seen.world)
+        situation = resting.only(seen.situation, free, site.demand.retry_s)
+        stay = self._own(seen.world) - free  # at work, whatever the policy says
+        plan = replace(plan, remove=tuple(one for one in plan.remove if one not in stay))
         return rest(situation, plan, site.rules, site.squeeze, facts)
 
     def _own(self, world: World) -> Set[str]:

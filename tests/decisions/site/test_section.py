@@ -1,5 +1,6 @@
 """What gridbridge.toml has to say besides the queue's own section."""
 
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -63,7 +64,8 @@ def test_a_section_gets_the_epilog_that_was_asked_for(is_wanted: bool) -> None:
 
 def run(edit: Edit, toml: Path) -> None:
     """Run a line as setup would, here."""
-    line = edit.value.replace(CONFIG, str(toml)).replace(f"{PYTHON} -I", sys.executable)
+    python = shlex.quote(sys.executable)  # the checkout's folder may have a blank
+    line = edit.value.replace(CONFIG, str(toml)).replace(f"{PYTHON} -I", python)
     subprocess.run(["sh", "-c", line], check=True)
 
 

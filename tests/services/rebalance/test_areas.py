@@ -54,7 +54,9 @@ def test_what_counts_many_files_has_its_time_once_the_area_answers(
     real, given = areas.ssh.run, list[float]()
     hangs = 10**9  # the call that gets no answer
 
-    def run(login: object, argv: tuple[str, ...], env: object, limit_s: float) -> Completed:
+    def run(
+        login: object, argv: tuple[str, ...], env: object, limit_s: float, **_: int
+    ) -> Completed:
         given.append(limit_s)
         if len(given) > hangs:
             raise NotReached(argv, None, stderr=b"no answer in time")
@@ -167,7 +169,7 @@ def test_an_area_that_hangs_is_not_waited_for_as_long_as_one_that_is_read(
     real = ssh.run
 
     def run(
-        login: Login | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float
+        login: Login | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float, **_: int
     ) -> Completed:
         if site.areas["beta-disk"].path in argv:
             limits.append(limit_s)
@@ -197,7 +199,7 @@ def test_many_small_files_have_as_long_to_be_read_as_they_take(
     real = ssh.run
 
     def run(
-        login: Login | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float
+        login: Login | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float, **_: int
     ) -> Completed:
         limits.append(limit_s)
         return real(login, argv, env, limit_s)
