@@ -1,7 +1,7 @@
 """Small sizes for all measurements: `make bench BRIEF=1` runs every part of them in ten minutes.
 
-What a part measures and how it judges stays the same. A target that holds for whole sizes alone is
-told as not judged.
+Each part measures and judges as usual. A target that holds for whole sizes alone is printed as not
+judged.
 """
 
 import os
@@ -15,12 +15,12 @@ Amount = TypeVar("Amount")
 
 
 def sized(whole: Amount, small: Amount) -> Amount:
-    """Return how much is measured."""
+    """Return the size to measure with."""
     return small if IS_BRIEF else whole
 
 
 def judged(misses: list[str]) -> list[str]:
-    """Return the misses of targets for whole sizes; of small ones tell them, and return none."""
+    """Return the missed targets; with small sizes print them, and return none."""
     if IS_BRIEF:
         for miss in misses:
             print(f"{NOT_JUDGED}: {miss}", file=sys.stderr)

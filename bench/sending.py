@@ -1,4 +1,4 @@
-"""What sending arrays of 1000 costs root, in a campaign of 1,000,000 tasks and in one of 2,000.
+"""Measures root's cost of sending arrays of 1000, in campaigns of 1,000,000 and 2,000 tasks.
 
 Times are of CPU, the fastest of some. A call begins an interpreter, reads and checks the campaign's
 file, and notes each array in root's ledger, which has all arrays before. What the cluster's own
@@ -32,7 +32,7 @@ AT = {"exec_file": "run", "slots": 1, "environment": "", "walltime_s": 60}
 
 
 def rows(tasks: int) -> list[Row]:
-    """Measure it."""
+    """Measure both campaigns, and print the figures."""
     with TemporaryDirectory(dir="/var/tmp") as folder:  # /tmp may be memory
         few, many = (_Site(Path(folder, str(count)), count) for count in (FEW, tasks))
         few_read_s, few_sent_s = few.took_s()
@@ -48,7 +48,7 @@ def rows(tasks: int) -> list[Row]:
 
 
 class _Site:
-    """A campaign whose arrays were sent, but for the last ones."""
+    """A campaign whose arrays were sent, except the last ones."""
 
     def __init__(self, folder: Path, tasks: int) -> None:
         folder.mkdir()
@@ -61,7 +61,7 @@ class _Site:
         self._tasks = [_tasks(number, tasks) for number in arrays]
 
     def took_s(self) -> tuple[float, float]:
-        """Return how long a call reads and checks the file, and what each array takes then."""
+        """Return the CPU for reading and checking the file, and for each array after that."""
         runs = [self._call(f"{self._folder}/ledger.{run}") for run in range(RUNS)]
         return min(read_s for read_s, _ in runs), min(sent_s for _, sent_s in runs)
 
@@ -107,7 +107,7 @@ def _tasks(number: int, tasks: int) -> str:
 
 
 def _started_s() -> float:
-    """Return what it takes to begin the program that root runs."""
+    """Return the CPU for starting the program that root runs."""
     return min(_started_once_s() for _ in range(RUNS))
 
 
