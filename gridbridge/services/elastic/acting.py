@@ -184,7 +184,7 @@ class Balancer:
         free = self._free(seen.world)
         situation = resting.only(seen.situation, free, site.demand.retry_s)
         stay = self._own(seen.world) - free  # at work, whatever the policy says
-        plan = replace(plan, remove=tuple(one for one in plan.remove if one not in stay))
+        plan = replace(plan, remove=tuple(name for name in plan.remove if name not in stay))
         return rest(situation, plan, site.rules, site.squeeze, facts)
 
     def _own(self, world: World) -> Set[str]:

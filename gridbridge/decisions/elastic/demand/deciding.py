@@ -84,7 +84,9 @@ def _wanted(
 def _figures(scene: Scene, wanted: Sequence[Claim]) -> Figures:
     situation = scene.situation
     nodes, by_host = nodes_of(situation), instances_of(situation)
-    usable = [one for some in by_host.values() for one in some if one.is_usable]
+    usable = [
+        instance for instances in by_host.values() for instance in instances if instance.is_usable
+    ]
     hosts, unready = counted(situation)
     return Figures(
         nodes=len(nodes),
@@ -102,7 +104,7 @@ def _figures(scene: Scene, wanted: Sequence[Claim]) -> Figures:
         else elapsed_s(situation.last_change, situation.now),
         tasks=sum(one.tasks for one in wanted),
         coming=sum(
-            is_expected(one, situation, scene.demand.boot_timeout_s) for one in situation.nodes
+            is_expected(node, situation, scene.demand.boot_timeout_s) for node in situation.nodes
         ),
         most=scene.most,
         least=scene.least,
@@ -210,10 +212,15 @@ def _patient(
 def _slot_s(scene: Scene, wanted: Sequence[Claim]) -> float | None:
     """Return the seconds of one slot until all is done; None where a run time is unknown."""
     situation = scene.situation
-    there = [one for some in instances_of(situation).values() for one in some if one.is_usable]
-    if any(one.used > sum(each.slots for each in one.begun) for one in there):
+    there = [
+        instance
+        for instances in instances_of(situation).values()
+        for instance in instances
+        if instance.is_usable
+    ]
+    if any(instance.used > sum(each.slots for each in instance.begun) for instance in there):
         return None  # nobody tells whose tasks have them
-    begun = (each for one in there for each in one.begun)
+    begun = (each for instance in there for each in instance.begun)
     running_s = ends.running_slot_s(begun, situation.runtimes, situation.now)
     waiting_s = ends.waiting_slot_s(wanted, situation.runtimes)
     return None if running_s is None or waiting_s is None else running_s + waiting_s
@@ -221,7 +228,7 @@ def _slot_s(scene: Scene, wanted: Sequence[Claim]) -> float | None:
 
 def _elsewhere(scene: Scene) -> ends.Elsewhere:
     situation = scene.situation
-    rooms = away(situation, scene.ground, patterns_of(one.shape for one in situation.cell.waiting))
+    rooms = away(situation, scene.ground, patterns_of(row.shape for row in situation.cell.waiting))
     return ends.Elsewhere(situation.elsewhere, situation.elsewhere_free, rooms, scene.ground)
 
 
