@@ -11,7 +11,7 @@ from gridbridge.state.shown import plain
 REFUSED = 1
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
+@click.command(context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
 @click.argument(
     "words",
     metavar="JOB[.TASK]|[QSUB OPTIONS] SCRIPT",

@@ -8,7 +8,7 @@ The category may contain colons, so the fields behind it are found by their form
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gridbridge.errors import ParseError
 
@@ -18,6 +18,7 @@ FRONT = (  # before the category
     *("ru_utime", "ru_stime", "ru_maxrss", *("",) * 16, "granted_pe", "slots", "taskid"),
     *("cpu", "mem", "io"),
 )
+SUBMITTED = FRONT.index("qsub_time")
 NONE = "NONE"
 JSON = b"{"
 NUMBER, NO_NUMBER = r"-?[\d.]+", r"(?!-?[\d.]*:)[^:]+"
@@ -57,8 +58,8 @@ def fields_of(line: str) -> dict[str, str]:
     if line.startswith("{"):
         return _of_object(line)
     fields = line.split(":", len(FRONT))
-    found = _behind(fields[-1]) if len(fields) > len(FRONT) else None
-    if found is None:
+    found = next((one for form in _forms(fields) if (one := form.search(f":{fields[-1]}"))), None)
+    if found is None or len(fields) <= len(FRONT):
         raise ParseError(f"accounting: {line[:60]!r} has the form of no version that is known")
     return dict(zip(FRONT, fields, strict=False)) | {"pe_taskid": found["pe_taskid"]}
 
@@ -98,14 +99,19 @@ def is_within(data: bytes, begin: int, line: bytes) -> bool:
     return bool(goes_on or (after and not after.startswith(b"#") and not HEAD.match(after)))
 
 
-def _behind(text: str) -> re.Match[str] | None:
-    """Return the fields behind the category, from the text that begins with it."""
-    return next((found for form in ENDS if (found := form.search(f":{text}"))), None)
-
-
 def _form(line: str) -> re.Pattern[str] | None:
-    text = f":{line.split(':', len(FRONT))[-1]}"
-    return next((form for form in ENDS if form.search(text)), None)
+    fields = line.split(":", len(FRONT))
+    return next((form for form in _forms(fields) if form.search(f":{fields[-1]}")), None)
+
+
+def _forms(fields: list[str]) -> Iterable[re.Pattern[str]]:
+    """Return the forms that a line may have, in the order in which they are tried.
+
+    Univa counts milliseconds. The command line in its last fields may end as any other form does.
+    """
+    submitted = fields[SUBMITTED] if len(fields) > SUBMITTED else ""
+    is_univa = submitted.isdigit() and int(submitted) > MILLISECONDS
+    return (UNIVA, *ENDS) if is_univa else ENDS
 
 
 def _of_object(line: str) -> dict[str, str]:

@@ -26,7 +26,13 @@ SECONDS, MILLISECONDS = "1000:1060:1660", "1448376371581:1448376371857:144837697
 USED = "0:0:600:5.5:0.5:5456:0:0:0:0:23373:0:0:16:168:0:0:0:352:84:NONE:all:NONE:2:3:6.0:1.5:0.1"
 CATEGORIES = ("-q all.q", "-l h_rt=1:0:0 -q all.q", "NONE", "-l a=0.0:x:0.0")
 BEHIND = ":0.0:NONE:6099869696"
-UNIVA = ("NONE:NONE:0:0:n1:/home/alice", "0:0:NONE:NONE:0:0:n1:NONE:NONE:62331.836000")
+UNIVA = (
+    "NONE:NONE:0:0:n1:/home/alice",
+    "0:0:NONE:NONE:0:0:n1:NONE:NONE:62331.836000",
+    "NONE:NONE:0:0:n1:/home/alice:qsub -l h_rt=1:00:00 job.sh:62331.83",
+    "NONE:NONE:0:0:n1:/home/alice:qsub -l h_rt=24:00:00 -N x job.sh a:1:2",
+    "NONE:NONE:0:1024:0:10:62.3",
+)
 
 
 def object_line(**changed: object) -> str:

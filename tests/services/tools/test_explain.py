@@ -162,7 +162,7 @@ def test_options_of_qsub_are_given_to_qsub_as_they_are(
     (tmp_path / "qsub").write_text(
         f'#!/bin/sh\nprintf "%s|" "$@" >{tmp_path}/words\ncat {tmp_path}/qsub.said\n'
     )
-    words = ("-l", "h_rt=1:0:0", "-pe", "smp", "4", "-cwd", "job.sh", "-v")
+    words = ("-h", "-hold_jid", "5", "-hard", "-l", "h_rt=1:0:0", "-pe", "smp", "4", "job.sh", "-v")
 
     argv = ("explain", "--to", "delta", "--config", config, *before, *words)
     CliRunner().invoke(gridbridge, argv)
