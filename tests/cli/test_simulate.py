@@ -17,6 +17,10 @@ from gridbridge.errors import OutputError, ParseError, StateError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SWF = GOLDEN / "workloads" / "small.swf"
+NEVER_STARTED = (
+    b"all.q:n1:users:alice:solve:1:sge:0:0:0:0:9:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:NONE:"
+    b"defaultdepartment:NONE:0:0:0.0:0.0:0.0:-q all.q:0.0:NONE:0.0:0:0\n"
+)
 WEEK = ("--synthetic", "ash", "--days", "0.3", "--max-nodes", "4")
 
 
@@ -110,6 +114,7 @@ def test_a_compressed_file_that_is_damaged_is_one_line(
         (None, (), StateError, "No such file or directory"),
         (b"", (), ParseError, "no task can be read"),
         (b"#\nnonsense\n", (), ParseError, "no task can be read, line 2 has no known form"),
+        (NEVER_STARTED * 2, (), ParseError, "no task of it ran: 2 never started"),
         (SWF.read_bytes(), ("--to", "2020-01-01"), ParseError, "in the time of --from and --to"),
         (
             SWF.read_bytes().replace(b"  8 ", b" 80 "),
@@ -118,7 +123,7 @@ def test_a_compressed_file_that_is_damaged_is_one_line(
             "no task fits into 1 node of 8 slots",
         ),
     ],
-    ids=["none", "empty", "another", "another time", "too wide"],
+    ids=["none", "empty", "another", "never started", "another time", "too wide"],
 )
 def test_nothing_to_replay_is_one_line(
     tmp_path: Path, content: bytes | None, words: tuple[str, ...], kind: type[Exception], right: str

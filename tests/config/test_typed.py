@@ -309,6 +309,7 @@ def test_every_mistake_of_a_script_is_told_with_its_line() -> None:
         ("#$ -l h_rt=600", ("s_rt=500",), 600, "the command line: -l s_rt=500"),
         ("", ("walltime=1:0:0,s_rt=500",), 3600, "the command line: -l s_rt=500"),
         ("", ("s_rt=500",), 500, ""),
+        ("", ("h=n1", "h_rt=600"), 600, "the command line: -l h=n1"),
     ],
 )
 def test_a_soft_limit_is_the_walltime_only_where_there_is_no_hard_one(

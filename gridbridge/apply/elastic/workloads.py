@@ -31,6 +31,9 @@ def read(path: str) -> Workload:
         raise StateError(f"{path}: {error.strerror or error}") from error
     except (EOFError, zlib.error, lzma.LZMAError) as error:
         raise ParseError(f"{path}: {error}") from error
+    if not found.tasks and found.left_out and not found.bad_lines:
+        why = ", ".join(f"{lines} {why.value}" for why, lines in sorted(found.left_out.items()))
+        raise ParseError(f"{path}: no task of it ran: {why}")
     if not found.tasks:
         where = f", line {found.bad_lines[0]} has no known form" if found.bad_lines else ""
         raise ParseError(

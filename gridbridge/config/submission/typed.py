@@ -282,7 +282,7 @@ def _add_resources(table: dict[str, Any], words: tuple[str, ...], asked: Asked) 
                 idle += resources(asked, one)
             except ParseError as error:
                 raise Mistyped((f"{COMMAND_LINE}: -l {one}: {error}",)) from error
-    told = [f"{COMMAND_LINE}: -l {one}: changes nothing yet" for one in idle]
+    told = [f"{COMMAND_LINE}: -l {one}" for one in idle]
     return told + [
         f"{one.place}: -l {one.text}: a resource of Grid Engine; if {near} is meant, write that"
         for one in asked.resources
