@@ -18,8 +18,8 @@ from gridbridge.errors import OutputError, ParseError, StateError
 GOLDEN = Path(__file__).parents[1] / "golden"
 SWF = GOLDEN / "workloads" / "small.swf"
 NEVER_STARTED = (
-    b"all.q:n1:users:alice:solve:1:sge:0:0:0:0:9:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:NONE:"
-    b"defaultdepartment:NONE:0:0:0.0:0.0:0.0:-q all.q:0.0:NONE:0.0:0:0\n"
+    b"all.q:n1:users:alice:solve:1:sge:0:0:0:0:9:0:0:0.0:0.0:0.0:0:0:0:0:0:0:0:0.0:0:0"
+    b":0:0:0:0:NONE:defaultdepartment:NONE:0:0:0.0:0.0:0.0:-q all.q:0.0:NONE:0.0:0:0\n"
 )
 WEEK = ("--synthetic", "ash", "--days", "0.3", "--max-nodes", "4")
 
