@@ -5,8 +5,6 @@ one queue, whose name the reader is told. What a job asks for is read as far as 
 properties are conditions in SQL, which OAR alone understands.
 """
 
-import math
-import re
 import socket
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,6 +15,7 @@ from typing import NamedTuple
 
 from gridbridge.batch.oar import questions
 from gridbridge.batch.oar.commands import WHOLE
+from gridbridge.batch.oar.levels import ANY, EVERY, ONE, Sizes, lies, slots_each
 from gridbridge.batch.oar.parse import (
     BEST_EFFORT,
     Job,
@@ -44,12 +43,7 @@ from gridbridge.shell.runner import LIST_BYTES
 NODE_PORT = 6667  # of OAR's own sshd on each node, as every package of OAR has it
 PROBE_S = 1.0
 AT_ONCE = 32  # nodes that are probed side by side
-GROUP = re.compile(r"((?:/[A-Za-z_][A-Za-z_0-9]*=[A-Za-z0-9]+)+)")
-NODES, SLOTS = ("network_address", "host", "nodes"), ("resource_id", "core")
-ALL = "ALL"  # the value of a level that asks for all of them
-TOLD = re.compile(r"R=(\d{1,9}),")  # begins a waiting job's message: its slots
 WHOLE_NODES = "whole_nodes"  # requested by jobs that share no node
-ONE, ANY, EACH = "one", "any", "each-"  # how the slots of a job lie: names of environments
 ENOUGH = 1 << 30  # slots of an environment: OAR knows no limit
 
 
@@ -65,14 +59,6 @@ class _Key(NamedTuple):
     is_deferred: bool
     is_dependent: bool
     is_campaign: bool
-
-
-class Lying(NamedTuple):
-    """How many slots a request has, and how they lie."""
-
-    slots: int
-    pe: str
-    is_whole: bool = False  # it shares no node
 
 
 class _Alike(NamedTuple):
@@ -127,13 +113,20 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
     reachable = frozenset(up.decode("ascii", "replace").split())
     facts = {host: _facts(some, host in reachable) for host, some in of_host.items()}
     lines = [line for part in more for line in read_lines(part)]
-    waiting = _waiting(jobs, lines, [len(resources) for resources in of_host.values()])
+    waiting = _waiting(jobs, lines, _sizes(of_host, facts))
     cell = CellSeen(
         hosts=tuple(_host(host, facts[host]) for host in of_host),
         instances=tuple(_instances(of_host, jobs, facts, queue)),
         waiting=waiting,
     )
     return cell, _layout(queue, {one.shape.pe for one in waiting if one.shape.pe})
+
+
+def _sizes(of_host: Mapping[str, Sequence[Resource]], facts: Mapping[str, frozenset[str]]) -> Sizes:
+    return Sizes(
+        every=[len(resources) for resources in of_host.values()],
+        usable=[len(resources) for host, resources in of_host.items() if not facts[host]],
+    )
 
 
 def _facts(resources: Iterable[Resource], is_reachable: bool) -> frozenset[str]:
@@ -195,9 +188,7 @@ def _begun(job: Job, slots: int) -> Begun:
     return Begun(owner=job.owner, name=job.name, slots=slots, since=since)
 
 
-def _waiting(
-    jobs: Sequence[Job], lines: Iterable[Line], sizes: Sequence[int]
-) -> tuple[Waiting, ...]:
+def _waiting(jobs: Sequence[Job], lines: Iterable[Line], sizes: Sizes) -> tuple[Waiting, ...]:
     """Return the jobs that wait, those alike as one row; arrays have a job for each task."""
     others = defaultdict[tuple[str, bool], list[int]](list)
     for line in lines:
@@ -236,53 +227,16 @@ def _row(key: _Key, requests: Sequence[_Alike]) -> Waiting:
     )
 
 
-def _shape(job: Job, sizes: Sequence[int]) -> Shape:
-    """Read the first of the ways in which a job may run (`-l`, oarsub(1))."""
-    lying = lies(job.wanted, sizes, job.message)
+def _shape(job: Job, sizes: Sizes) -> Shape:
+    """Read the least of the ways in which a job may run (`-l`, oarsub(1))."""
+    lying = lies(job.wanted, sizes.every, job.message, sizes.usable)
     return Shape(
         slots=lying.slots,
         pe=lying.pe,
         requests=((WHOLE_NODES, "1"),) if lying.is_whole else (),
         queues=(BEST_EFFORT,) if job.is_besteffort else (),
+        is_on_all=lying.is_on_all,
     )
-
-
-def lies(wanted: str, sizes: Sequence[int], message: str = "") -> Lying:
-    """Return how many slots a request has, and how they lie on nodes of these sizes.
-
-    A request without a level below nodes gets whole nodes with all their slots, at least the
-    smallest node. For levels between nodes and slots, such as /cpu, OAR itself says the slots.
-    """
-    first = wanted.split("-l ", 2)[1] if "-l " in wanted else wanted
-    groups = [_group(levels, sizes, message) for levels in GROUP.findall(first)]
-    if len(groups) == 1:
-        return groups[0]
-    slots = sum(group.slots for group in groups) or 1
-    return Lying(slots, ANY if slots > 1 else "")
-
-
-def _group(text: str, sizes: Sequence[int], message: str) -> Lying:
-    levels = dict(level.split("=") for level in text.split("/") if level)
-    wanted = next((value for name, value in levels.items() if name in NODES), "")
-    nodes, last = _count(wanted, len(sizes)) if wanted else 0, next(reversed(levels))
-    whole, least = sum(sizes), min(sizes, default=1)
-    if last in NODES or (nodes and levels[last] == ALL):
-        slots = whole if wanted == ALL else nodes * least
-        return Lying(slots, ONE if nodes == 1 else f"{EACH}{least}", is_whole=True)
-    slots = math.prod(_count(value, whole) for name, value in levels.items() if name not in NODES)
-    slots *= nodes or 1
-    if last not in SLOTS and (found := TOLD.match(message)):
-        slots = int(found[1])
-    if slots == 1:
-        return Lying(1, "")
-    return Lying(slots, ONE if nodes == 1 else f"{EACH}{slots // nodes}" if nodes else ANY)
-
-
-def _count(value: str, every: int) -> int:
-    """Read the requested number of a level; BEST counts as one."""
-    if value == ALL:
-        return max(1, every)
-    return max(1, int(value)) if value.isdecimal() else 1
 
 
 def _layout(queue: str, environments: Iterable[str]) -> Layout:
@@ -299,8 +253,8 @@ def _layout(queue: str, environments: Iterable[str]) -> Layout:
 
 
 def _environment(name: str) -> Environment:
-    if name in (ONE, ANY):
+    if name in (ONE, ANY, EVERY):
         spread = Spread.ONE_HOST if name == ONE else Spread.ANY_HOSTS
         return Environment(name=name, spread=spread, slots=ENOUGH)
-    each = int(name.removeprefix(EACH))
-    return Environment(name=name, spread=Spread.FIXED, per_host=each, slots=ENOUGH)
+    fixed = Spread.FIXED
+    return Environment(name=name, spread=fixed, per_host=slots_each(name), slots=ENOUGH)

@@ -73,6 +73,7 @@ class Shape:
     queues: tuple[str, ...] = ()  # hard ones: any of them will do
     array: int = 0  # whose tasks alone it is, if a number of them may run
     is_range: bool = False  # it may have more slots than these
+    is_on_all: bool = False  # it asks for all hosts that are there: a further one doesn't help
 
     @property
     def makes_way(self) -> bool:

@@ -129,6 +129,7 @@ class Refusal(Enum):
     TOO_MUCH = "it wants {wanted} of {name} on one host, a new node has {has}"
     NO_VALUE = "it asks for {name}={wanted}, which no new node is known to have"
     TOO_SPREAD = "it wants more nodes together than one pool gives, and those of two never share it"
+    ALL_HOSTS = "it asks for all nodes that are there: a further node does not help it"
     TOO_FEW = "it needs {wanted} new nodes at once, and {has} may be added now"
     KEPT = "it is to be kept"
     UNREACHABLE = "its provider does not list its machine, or its pool has none that does"

@@ -8,13 +8,14 @@ import pytest
 
 from gridbridge.batch.oar import nodes
 from gridbridge.batch.oar.commands import BREAK, WHOLE
-from gridbridge.batch.oar.demand import lies, read, told_reachable
+from gridbridge.batch.oar.demand import read, told_reachable
+from gridbridge.batch.oar.levels import lies
 from gridbridge.batch.oar.parse import MAY_REST
 from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.cell import Begun, Shape
 from gridbridge.model.elastic.layout import Spread
-from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.plan import Plan, Refusal, Situation
 from gridbridge.model.elastic.sections import Balance, Demand
 from gridbridge.model.states import QueueFact
 from tests.batch.oar.test_parse import shown
@@ -68,25 +69,41 @@ KIND = "-l \"{type = 'default'}"
         ('-l "{a}/network_address=1/core=2+{b}/gpu=3,walltime=2:0:0" ', "", (5, "any", False)),
         ('-l "{a}/network_address=1+{b}/core=3,walltime=2:0:0" ', "", (5, "any", False)),
         ('-l "/core=2,walltime=2:0:0" -l "/core=8,walltime=1:0:0" ', "", (2, "any", False)),
-        ('-l "/network_address=2,walltime=2:0:0" -l "/core=8,w=1:0:0" ', "", (4, "each-2", True)),
+        ('-l "/network_address=2,walltime=2:0:0" -l "/core=8,w=1:0:0" ', "", (8, "any", False)),
         (f'{KIND}/network_address=2,walltime=0:2:0" ', "R=4,W=0:2:0", (4, "each-2", True)),
         (f'{KIND}/host=1,walltime=0:2:0" ', "", (2, "one", True)),
         (f'{KIND}/nodes=3,walltime=0:2:0" ', "", (6, "each-2", True)),
-        (f'{KIND}/network_address=ALL,walltime=0:2:0" ', "", (7, "each-2", True)),
-        (f'{KIND}/network_address=ALL/core=2,walltime=2:0:0" ', "", (6, "each-2", False)),
+        (f'{KIND}/network_address=ALL,walltime=0:2:0" ', "", (6, "all-2", True)),
+        (f'{KIND}/network_address=ALL/core=2,walltime=2:0:0" ', "", (6, "all-2", False)),
         (f'{KIND}/network_address=2/core=ALL,walltime=2:0:0" ', "", (4, "each-2", True)),
-        (f'{KIND}/resource_id=ALL,walltime=2:0:0" ', "", (7, "any", False)),
+        (f'{KIND}/resource_id=ALL,walltime=2:0:0" ', "", (7, "all", False)),
         (f'{KIND}/network_address=BEST,walltime=2:0:0" ', "", (2, "one", True)),
         (f'{KIND}/cpu=2,walltime=2:0:0" ', "R=8,W=2:0:0", (8, "any", False)),
         (f'{KIND}/network_address=2/cpu=1,walltime=2:0:0" ', "R=4,W=2", (4, "each-2", False)),
         (f'{KIND}/cpu=2,walltime=2:0:0" ', "", (2, "any", False)),
+        (f'{KIND}/switch=2/network_address=1,walltime=1:0:0" ', "R=4,W=1", (4, "each-2", True)),
+        (f'{KIND}/switch=2/network_address=2,walltime=1:0:0" ', "R=8,W=1", (8, "each-2", True)),
+        (f'{KIND}/switch=2/network_address=2/core=1,walltime=1" ', "", (4, "each-1", False)),
+        (f'{KIND}/switch=2/nodes=1/cpu=1,walltime=1:0:0" ', "R=6,W=1", (6, "each-3", False)),
+        (f'{KIND}/switch=1/nodes=ALL,walltime=1:0:0" ', "R=4,W=1", (4, "each-2", True)),
+        (f'{KIND}/nodes=2/cpu=ALL/core=1,walltime=1:0:0" ', "R=8,W=1", (8, "each-4", False)),
+        (f'{KIND}/nodes=2/cpu=1,walltime=1:0:0" ', "R=5,W=1", (4, "each-2", False)),
+        ('-l "/nodes=1+/nodes=1,walltime=1:0:0" ', "R=4,W=1", (4, "each-2", True)),
+        ('-l "/nodes=1+/nodes=2/core=ALL,walltime=1:0:0" ', "", (6, "each-2", True)),
+        ('-l "/cpu=1+/cpu=1,walltime=1:0:0" ', "R=4,W=1", (4, "any", False)),
+        ("-l \"{path='/a=1/b=2'}/core=3,walltime=1\" ", "", (3, "any", False)),
+        ("-l \"{a='}/b=2+c=3, -l '}/core=3,walltime=1\" ", "", (3, "any", False)),
+        ('-l "/nodes=2,walltime=1" -l "/core=1,walltime=1" ', "R=4,W=1", (1, "", False)),
+        ('-l "/cpu=1,walltime=1" -l "/core=3,walltime=1" ', "R=4,W=1", (3, "any", False)),
+        ('-l "/core=ALL,walltime=1" -l "/nodes=1,walltime=2" ', "", (2, "one", True)),
+        ('-l "/nodes=2,walltime=1" -l "/nodes=1,walltime=2" ', "R=4,W=1", (2, "one", True)),
         ("", "", (1, "", False)),
     ],
 )
 def test_a_request_is_read_as_slots_and_how_they_lie(
     wanted: str, message: str, expected: tuple[int, str, bool]
 ) -> None:
-    """On nodes of two, two and three slots; of several ways in which a job may run the first."""
+    """On nodes of two, two and three slots; of several ways in which a job may run the least."""
     assert lies(wanted, (2, 2, 3), message) == expected
 
 
@@ -104,10 +121,62 @@ def test_a_whole_node_is_one_on_which_nothing_runs() -> None:
 
 
 def _fits(told: bytes) -> int:
-    seen, layout = read(told, QUEUE)
+    return _plan(told).figures.fit
+
+
+def _plan(told: bytes, standby: tuple[str, ...] = ()) -> Plan:
+    cell, layout = read(told, QUEUE)
     now = datetime(2026, 11, 28, tzinfo=UTC)
-    situation = Situation(now=now, cell=seen, layout=layout, master="m")
-    return decide(situation, Balance(max_nodes=9), Demand(), {}).figures.fit
+    situation = Situation(now=now, cell=cell, layout=layout, master="m", standby=standby)
+    return decide(situation, Balance(max_nodes=9), Demand(), {})
+
+
+def _waiting(wanted: str, **values: object) -> dict[str, object]:
+    usual: dict[str, object] = {"Job_Id": 9, "state": "Waiting", "assigned_resources": []}
+    return shown(**usual | {"wanted_resources": f'-l "{wanted},walltime=0:2:0" '} | values)
+
+
+UNLIKE = [*TWO, *(resource(number, "n3") for number in (5, 6, 7, 8))]
+DEAD = [resource(9, "n4", state="Dead")]
+REST = [resource(number, "n5", **HALTED) for number in (10, 11)]
+
+
+@pytest.mark.parametrize(
+    "wanted", ["/network_address=ALL", "/nodes=ALL/core=2", "/resource_id=ALL"]
+)
+@pytest.mark.parametrize("more", [[], DEAD, REST, DEAD + REST])
+def test_all_nodes_are_those_that_take_jobs(wanted: str, more: list[dict[str, object]]) -> None:
+    plan = _plan(document([*UNLIKE, *more], _waiting(wanted)))
+
+    assert (plan.figures.fit, plan.add) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "wanted", ["/network_address=ALL", "/nodes=ALL/core=2", "/resource_id=ALL"]
+)
+def test_no_node_is_added_or_woken_for_a_job_on_all_nodes(wanted: str) -> None:
+    """The job would need the new node, too: it waits for those that run."""
+    run = shown(Job_Id=1, assigned_resources=[1], queue="default")
+    plan = _plan(document([*UNLIKE, *REST], run, _waiting(wanted)), standby=("n5",))
+
+    assert (plan.figures.fit, plan.add, plan.wake) == (0, 0, ())
+    assert [refused.cause for refused in plan.refused] == [Refusal.ALL_HOSTS]
+
+
+def test_all_nodes_of_a_cluster_that_rests_are_one() -> None:
+    wanted = _waiting("/network_address=ALL")
+    resting = [one | HALTED for one in TWO]
+
+    assert _plan(document(resting, wanted), standby=("n1", "n2")).wake == ("n1",)
+
+
+def test_a_job_with_several_ways_fits_by_the_least() -> None:
+    """With three free slots on two nodes, two whole nodes are not there, but one core is."""
+    run = shown(Job_Id=1, assigned_resources=[1], queue="default")
+    ways = '-l "/nodes=2,walltime=1:0:0" -l "/core=1,walltime=1:0:0" '
+    plan = _plan(document(TWO, run, _waiting("", wanted_resources=ways)))
+
+    assert (plan.figures.fit, plan.add) == (1, 0)
 
 
 def test_slots_that_jobs_have_are_used_and_best_effort_ones_apart() -> None:

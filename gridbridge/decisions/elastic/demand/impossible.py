@@ -17,6 +17,8 @@ def lacking(
     A parallel task may lie on new nodes and on present hosts. `there` has the present hosts with
     their pools, as if nothing ran on them.
     """
+    if need.is_on_all:
+        return Refused(cause=Refusal.ALL_HOSTS)
     if any(_could(need, offer, ground, there) for offer in offers):
         return None
     if any(pieces_in(need, one.room, ground) for one in offers):

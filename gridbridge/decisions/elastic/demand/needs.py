@@ -37,6 +37,7 @@ class Need:
     pieces: int = 1  # of a task
     is_apart: bool = False  # each piece of a task on a host of its own
     is_exclusive: bool = False
+    is_on_all: bool = False  # a task asks for all hosts that are there
     amounts: tuple[tuple[str, float], ...] = ()  # of consumables, a piece
     usual: tuple[tuple[str, float], ...] = ()  # the same, where a host has it at all
     values: tuple[Wanted, ...] = ()
@@ -69,6 +70,7 @@ def need_of(shape: Shape, layout: Layout, widest: int) -> Need:
         pieces=pieces,
         is_apart=is_apart,
         is_exclusive=any(_is_exclusive(*one) for one in told),
+        is_on_all=shape.is_on_all,
         amounts=_amounts(told, slots, pieces),
         usual=tuple(one for one in _amounts(rest, slots, pieces) if one[1] > 0),
         values=tuple(_wanted(*one) for one in told if _is_value(one[0])),

@@ -69,6 +69,8 @@ def pieces_in(need: Need, room: Room, ground: Ground) -> int:
         return 0
     if need.is_exclusive and not (room.is_empty and not room.is_used):
         return 0
+    if need.is_on_all and room.is_new:
+        return 0
     if not all(_has_value(one, room, ground) for one in need.values):
         return 0
     count = sum(_in_part(need, part, room, ground) for part in room.parts)

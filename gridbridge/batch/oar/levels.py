@@ -1,0 +1,146 @@
+"""Reads what an OAR job requests, level by level, as slots and how they lie on nodes: oarsub(1).
+
+Properties in braces are conditions in SQL, which OAR alone understands: they are left out.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+NODES, SLOTS = ("network_address", "host", "nodes"), ("resource_id", "core")
+ALL = "ALL"  # the value of a level that asks for all of them
+ONE, ANY, EACH = "one", "any", "each-"  # how the slots of a job lie: names of environments
+EVERY, ON_ALL = "all", "all-"  # all slots; so many slots on each node that takes jobs
+PROPERTIES = re.compile(r"\{(?:'[^']*'|[^'}])*\}|\{[^}]*\}")
+LEVEL = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=([A-Za-z0-9]+)")
+REPORTED = re.compile(r"R=(\d{1,9}),")  # begins a waiting job's message: the first way's slots
+
+
+class Lying(NamedTuple):
+    """How many slots a request has, and how they lie."""
+
+    slots: int
+    pe: str
+    is_whole: bool = False  # it shares no node
+
+    @property
+    def is_on_all(self) -> bool:
+        """Whether it asks for all nodes or slots, so that a further node doesn't help it."""
+        return self.pe.startswith(EVERY)
+
+    @property
+    def whole_nodes(self) -> int:
+        """The number of nodes that it has alone."""
+        if not self.is_whole:
+            return 0
+        return 1 if self.pe == ONE else self.slots // slots_each(self.pe)
+
+
+class Sizes(NamedTuple):
+    """The slots of each node."""
+
+    every: Sequence[int]
+    usable: Sequence[int]  # of the nodes that take jobs: ALL means those
+
+    @property
+    def least(self) -> int:
+        """The slots of the smallest node."""
+        return min(self.every, default=1)
+
+
+def slots_each(pe: str) -> int:
+    """Return the slots on each node, from the name of an environment that fixes them."""
+    return int(pe.rpartition("-")[2])
+
+
+def lies(
+    wanted: str, sizes: Sequence[int], message: str = "", usable: Sequence[int] | None = None
+) -> Lying:
+    """Return how many slots a request has, and how they lie on nodes of these sizes.
+
+    `usable` has the sizes of the nodes that take jobs, which ALL means; None: all nodes do.
+    A request without a level below nodes gets whole nodes with all their slots, at least the
+    smallest node. Levels above nodes multiply their number. For levels between nodes and slots,
+    such as /cpu, OAR itself reports the slots in the job's message.
+
+    Of several ways (`-l` more than once) the one with the fewest whole nodes counts, then the one
+    with the fewest slots, then the first; ways on all nodes come last. A job that could start by
+    another way alone counts as one that does not fit.
+    """
+    known = Sizes(sizes, sizes if usable is None else usable)
+    text = PROPERTIES.sub("", wanted)
+    ways = text.split("-l ")[1:] or [text]
+    found = REPORTED.match(message)
+    reports = [int(found[1]) if found else 0, *[0] * (len(ways) - 1)]
+    lyings = [_way(*way, known) for way in zip(ways, reports, strict=True)]
+    return min(lyings, key=lambda lying: (lying.is_on_all, lying.whole_nodes, lying.slots))
+
+
+def _way(text: str, reported: int, sizes: Sizes) -> Lying:
+    """Read groups with `+` between them; those of whole nodes alone are on nodes of their own."""
+    groups = [dict(LEVEL.findall(group)) for group in text.partition(",")[0].split("+")]
+    groups = [levels for levels in groups if levels]
+    if len(groups) == 1:
+        return _group(groups[0], reported, sizes)
+    lyings = [_group(levels, 0, sizes) for levels in groups]
+    if lyings and all(lying.is_whole for lying in lyings):
+        nodes = sum(lying.whole_nodes for lying in lyings)
+        return Lying(nodes * sizes.least, f"{EACH}{sizes.least}", is_whole=True)
+    if reported and any(_is_open(levels) for levels in groups):
+        return _anywhere(reported)
+    return _anywhere(sum(lying.slots for lying in lyings))
+
+
+def _is_open(levels: dict[str, str]) -> bool:
+    """Say whether OAR alone knows a group's slots."""
+    *above, (last, _) = levels.items()
+    is_counted = all(value.isdecimal() for name, value in above if name not in NODES)
+    return last not in (*NODES, *SLOTS) or not is_counted
+
+
+def _group(levels: dict[str, str], reported: int, sizes: Sizes) -> Lying:
+    values = list(levels.values())
+    place = next((place for place, name in enumerate(levels) if name in NODES), None)
+    if place is None:
+        return _without_nodes(levels, reported, sizes)
+    *above, wanted = values[: place + 1]
+    below = values[place + 1 :]
+    is_on_all = wanted == ALL and not above and bool(sizes.usable)
+    least = min(sizes.usable) if is_on_all else sizes.least
+    is_whole = not below or below[-1] == ALL
+    each = least if is_whole else math.prod(_count(value, least) for value in below)
+    nodes = math.prod(_count(value, 1) for value in above) * _count(wanted, len(sizes.usable))
+    if above and ALL in (*above, wanted):
+        nodes = max(1, min(reported // each, len(sizes.usable)))
+    elif not is_whole and reported and _is_open(levels):
+        each = max(1, reported // nodes)
+    return _on_nodes(nodes, each, is_whole=is_whole, is_on_all=is_on_all)
+
+
+def _on_nodes(nodes: int, each: int, *, is_whole: bool, is_on_all: bool) -> Lying:
+    if is_on_all:
+        return Lying(nodes * each, f"{ON_ALL}{each}", is_whole)
+    if nodes == each == 1 and not is_whole:
+        return Lying(1, "")
+    return Lying(nodes * each, ONE if nodes == 1 else f"{EACH}{each}", is_whole)
+
+
+def _without_nodes(levels: dict[str, str], reported: int, sizes: Sizes) -> Lying:
+    values, slots = list(levels.values()), sum(sizes.usable)
+    if values == [ALL] and slots:
+        return Lying(slots, EVERY)
+    if reported and (ALL in values or _is_open(levels)):
+        return _anywhere(reported)
+    return _anywhere(math.prod(_count(value, slots) for value in values))
+
+
+def _anywhere(slots: int) -> Lying:
+    return Lying(slots, ANY) if slots > 1 else Lying(1, "")
+
+
+def _count(value: str, every: int) -> int:
+    """Read the requested number of a level; BEST counts as one."""
+    if value == ALL:
+        return max(1, every)
+    return max(1, int(value)) if value.isdecimal() else 1
