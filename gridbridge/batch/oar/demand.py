@@ -10,12 +10,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from gridbridge.batch.oar import questions
 from gridbridge.batch.oar.commands import WHOLE
-from gridbridge.batch.oar.levels import ANY, EVERY, ONE, Sizes, lies, slots_each
+from gridbridge.batch.oar.levels import ANY, EVERY, ONE, Lying, Sizes, slots_each, ways_of
 from gridbridge.batch.oar.parse import (
     BEST_EFFORT,
     Job,
@@ -119,7 +120,8 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
         instances=tuple(_instances(of_host, jobs, facts, queue)),
         waiting=waiting,
     )
-    return cell, _layout(queue, {one.shape.pe for one in waiting if one.shape.pe})
+    shapes = [shape for row in waiting for shape in (row.shape, *row.shape.others)]
+    return cell, _layout(queue, {shape.pe for shape in shapes if shape.pe})
 
 
 def _sizes(of_host: Mapping[str, Sequence[Resource]], facts: Mapping[str, frozenset[str]]) -> Sizes:
@@ -228,8 +230,13 @@ def _row(key: _Key, requests: Sequence[_Alike]) -> Waiting:
 
 
 def _shape(job: Job, sizes: Sizes) -> Shape:
-    """Read the least of the ways in which a job may run (`-l`, oarsub(1))."""
-    lying = lies(job.wanted, sizes.every, job.message, sizes.usable)
+    """Read the ways in which a job may run (`-l`, oarsub(1)): the least, and the others."""
+    ways = dict.fromkeys(ways_of(job.wanted, sizes.every, job.message, sizes.usable))
+    least, *others = (_way(job, lying) for lying in ways)
+    return replace(least, others=tuple(others))
+
+
+def _way(job: Job, lying: Lying) -> Shape:
     return Shape(
         slots=lying.slots,
         pe=lying.pe,

@@ -14,6 +14,7 @@ ONE, ANY, EACH = "one", "any", "each-"  # how the slots of a job lie: names of e
 EVERY, ON_ALL = "all", "all-"  # all slots; so many slots on each node that takes jobs
 PROPERTIES = re.compile(r"\{(?:'[^']*'|[^'}])*\}|\{[^}]*\}")
 LEVEL = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=([A-Za-z0-9]+)")
+WAYS = 16  # of a job that are looked at: each costs time in every round
 REPORTED = re.compile(r"R=(\d{1,9}),")  # begins a waiting job's message: the first way's slots
 
 
@@ -57,6 +58,13 @@ def slots_each(pe: str) -> int:
 def lies(
     wanted: str, sizes: Sequence[int], message: str = "", usable: Sequence[int] | None = None
 ) -> Lying:
+    """Return the least of the ways in which a request's slots may lie."""
+    return ways_of(wanted, sizes, message, usable)[0]
+
+
+def ways_of(
+    wanted: str, sizes: Sequence[int], message: str = "", usable: Sequence[int] | None = None
+) -> list[Lying]:
     """Return how many slots a request has, and how they lie on nodes of these sizes.
 
     `usable` has the sizes of the nodes that take jobs, which ALL means; None: all nodes do.
@@ -64,9 +72,8 @@ def lies(
     smallest node. Levels above nodes multiply their number. For levels between nodes and slots,
     such as /cpu, OAR itself reports the slots in the job's message.
 
-    Of several ways (`-l` more than once) the one with the fewest whole nodes counts, then the one
-    with the fewest slots, then the first; ways on all nodes come last. A job that could start by
-    another way alone counts as one that does not fit.
+    Of several ways (`-l` more than once) the least comes first: fewest whole nodes, then fewest
+    slots, then as written; ways on all nodes come last. Of more than WAYS the least are returned.
     """
     known = Sizes(sizes, sizes if usable is None else usable)
     text = PROPERTIES.sub("", wanted)
@@ -74,7 +81,8 @@ def lies(
     found = REPORTED.match(message)
     reports = [int(found[1]) if found else 0, *[0] * (len(ways) - 1)]
     lyings = [_way(*way, known) for way in zip(ways, reports, strict=True)]
-    return min(lyings, key=lambda lying: (lying.is_on_all, lying.whole_nodes, lying.slots))
+    lyings.sort(key=lambda lying: (lying.is_on_all, lying.whole_nodes, lying.slots))
+    return lyings[:WAYS]
 
 
 def _way(text: str, reported: int, sizes: Sizes) -> Lying:

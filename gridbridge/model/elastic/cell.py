@@ -74,6 +74,7 @@ class Shape:
     array: int = 0  # whose tasks alone it is, if a number of them may run
     is_range: bool = False  # it may have more slots than these
     is_on_all: bool = False  # it asks for all hosts that are there: a further one doesn't help
+    others: tuple["Shape", ...] = ()  # what it may have instead, each of them larger
 
     @property
     def makes_way(self) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from gridbridge.batch.oar import nodes
 from gridbridge.batch.oar.commands import BREAK, WHOLE
 from gridbridge.batch.oar.demand import read, told_reachable
-from gridbridge.batch.oar.levels import lies
+from gridbridge.batch.oar.levels import WAYS, lies
 from gridbridge.batch.oar.parse import MAY_REST
 from gridbridge.decisions.elastic.demand.deciding import decide
 from gridbridge.errors import ParseError
@@ -170,13 +170,43 @@ def test_all_nodes_of_a_cluster_that_rests_are_one() -> None:
     assert _plan(document(resting, wanted), standby=("n1", "n2")).wake == ("n1",)
 
 
-def test_a_job_with_several_ways_fits_by_the_least() -> None:
+@pytest.mark.parametrize(
+    ("ways", "fit"),
+    [
+        (("/nodes=2", "/core=1"), 1),
+        (("/core=1", "/nodes=2"), 1),
+        (("/nodes=1", "/core=9"), 1),
+        (("/core=8", "/nodes=2", "/nodes=1/core=3", "/nodes=2/core=1"), 1),
+        (("/nodes=1/core=4", "/nodes=ALL"), 0),
+        (("/nodes=2", "/core=4"), 0),
+    ],
+)
+def test_a_job_fits_by_any_of_its_ways(ways: Sequence[str], fit: int) -> None:
     """With three free slots on two nodes, two whole nodes are not there, but one core is."""
     run = shown(Job_Id=1, assigned_resources=[1], queue="default")
-    ways = '-l "/nodes=2,walltime=1:0:0" -l "/core=1,walltime=1:0:0" '
-    plan = _plan(document(TWO, run, _waiting("", wanted_resources=ways)))
+    wanted = "".join(f'-l "{way},walltime=1:0:0" ' for way in ways)
+    plan = _plan(document(TWO, run, _waiting("", wanted_resources=wanted)))
 
-    assert (plan.figures.fit, plan.add) == (1, 0)
+    assert plan.figures.fit == fit
+    assert plan.add == 0 or not fit
+
+
+def test_of_a_thousand_ways_the_least_are_looked_at() -> None:
+    """Nobody makes a round long by a request."""
+    wanted = "".join(f'-l "/core={number},walltime=1:0:0" ' for number in range(1000, 0, -1))
+    cell, _ = read(document(TWO, _waiting("", wanted_resources=wanted)), QUEUE)
+
+    shape = cell.waiting[0].shape
+    assert [shape.slots, *(other.slots for other in shape.others)] == list(range(1, WAYS + 1))
+
+
+def test_two_jobs_that_fit_by_another_way_share_no_slot() -> None:
+    """Of two jobs that want eight cores or a whole node, one has the node that is idle."""
+    run = shown(Job_Id=1, assigned_resources=[1], queue="default")
+    wanted = '-l "/core=8,walltime=1:0:0" -l "/nodes=1,walltime=1:0:0" '
+    jobs = [_waiting("", wanted_resources=wanted, Job_Id=number) for number in (8, 9)]
+
+    assert _fits(document(TWO, run, *jobs)) == 1
 
 
 def test_slots_that_jobs_have_are_used_and_best_effort_ones_apart() -> None:

@@ -18,11 +18,17 @@ ANY_HOST = "@"
 class Claim:
     """Tasks of one shape that could start."""
 
-    need: Need
+    need: Need  # the least of what they may have
     jobs: tuple[int, ...]
     tasks: int
     waited_s: float  # since the first of them could start
     kinds: tuple[tuple[str, str, int], ...] = ()
+    others: tuple[Need, ...] = ()  # what they may have instead
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """All that each task may have, the least first: any of them lets it start."""
+        return (self.need, *self.others)
 
     @property
     def first(self) -> int:
@@ -121,7 +127,12 @@ def _claim(
     need = need_of(row.shape, seen.layout, widest)
     tasks, told = _startable(row, need, seen, limits)
     claim = Claim(
-        need=need, jobs=row.jobs, tasks=tasks, waited_s=_waited_s(row, seen), kinds=row.kinds
+        need=need,
+        jobs=row.jobs,
+        tasks=tasks,
+        waited_s=_waited_s(row, seen),
+        kinds=row.kinds,
+        others=tuple(need_of(shape, seen.layout, widest) for shape in row.shape.others),
     )
     return claim, told
 

@@ -10,7 +10,7 @@ from gridbridge.decisions.elastic.demand.claims import Claim, claims, told_of
 from gridbridge.decisions.elastic.demand.impossible import lacking
 from gridbridge.decisions.elastic.demand.keeping import shrunk
 from gridbridge.decisions.elastic.demand.needs import Need
-from gridbridge.decisions.elastic.demand.placing import place
+from gridbridge.decisions.elastic.demand.placing import place, place_any
 from gridbridge.decisions.elastic.demand.pools import Purse, purse
 from gridbridge.decisions.elastic.demand.rooms import Blocks, Room
 from gridbridge.decisions.elastic.demand.scene import Scene, scene_of
@@ -119,7 +119,7 @@ def _packed(scene: Scene, wanted: Sequence[Claim]) -> Packed:
     blocks, fit, left = scene.rooms, 0, list[tuple[Claim, int]]()
     in_order = sorted(wanted, key=lambda one: (not _is_ripe(one, scene.demand), _size(one.need)))
     for claim in in_order:
-        done, blocks = place(claim.need, claim.tasks, blocks, scene.ground)
+        done, blocks = place_any(claim.needs, claim.tasks, blocks, scene.ground)
         fit += done
         if done < claim.tasks:
             left.append((claim, claim.tasks - done))

@@ -30,6 +30,17 @@ def place(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> tuple[int, 
     return done, blocks
 
 
+def place_any(
+    needs: Iterable[Need], tasks: int, blocks: Blocks, ground: Ground
+) -> tuple[int, Blocks]:
+    """Return the same for tasks that start with any of these needs; the first ones go first."""
+    done = 0
+    for need in needs:
+        fit, blocks = place(need, tasks - done, blocks, ground)
+        done += fit
+    return done, blocks
+
+
 def in_one_environment(need: Need, rooms: Iterable[Room]) -> tuple[Need, ...]:
     """Return a need for each environment: all hosts of a task are in the same environment.
 

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from gridbridge.decisions.elastic.counting import elapsed_s, why_unable
 from gridbridge.decisions.elastic.demand.claims import Claim
-from gridbridge.decisions.elastic.demand.placing import place
+from gridbridge.decisions.elastic.demand.placing import place_any
 from gridbridge.decisions.elastic.demand.rooms import Blocks, Ground
 from gridbridge.model.amounts import MINUTE_S
 from gridbridge.model.elastic.cell import Waiting
@@ -70,7 +70,7 @@ def watched(
     }
     rest = there
     for claim in (one for job, row in rows.items() if job not in known for one in row):
-        rest = place(claim.need, claim.tasks, rest, ground)[1]
+        rest = place_any(claim.needs, claim.tasks, rest, ground)[1]
     return {
         job: _seen_now(
             Watched(at=seen.now, tasks=tasks[job]),
@@ -83,7 +83,7 @@ def watched(
 
 
 def _has_room(row: Iterable[Claim], rooms: Blocks, ground: Ground) -> bool:
-    return any(place(one.need, 1, rooms, ground)[0] for one in row)
+    return any(place_any(one.needs, 1, rooms, ground)[0] for one in row)
 
 
 def _seen_now(
