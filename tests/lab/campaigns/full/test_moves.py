@@ -16,7 +16,7 @@ TASKS = 4
 REBALANCE = "gridbridge rebalance"
 NIKITAS = "gridbridge.services.campaigns.nikita.program"
 KILLS = {
-    "before anything": "services/campaigns/nikita/service.py:_move",
+    "before anything": "services/campaigns/nikita/service.py:_delete_waiting",
     "as root is asked": "apply/campaigns/arrays:2",
     "when root has told": "apply/campaigns/arrays:6",
 }

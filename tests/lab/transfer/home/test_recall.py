@@ -30,7 +30,8 @@ for job in {jobs}; do
     mkdir -p {verdicts}/{uid}
     printf 'transfer=%s\\noutcome=recall\\nreason=recalled from beta\\n' $transfer >/tmp/wish
     chown gridbridge: {verdicts}/{uid} /tmp/wish && mv /tmp/wish {verdicts}/{uid}/$transfer
-    echo 1<>$wake
+    # an open that may create it is refused of another's FIFO (proc(5), protected_fifos)
+    echo | dd of=$wake conv=nocreat,notrunc status=none
 done
 """
 
