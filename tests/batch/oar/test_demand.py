@@ -191,6 +191,26 @@ def test_a_job_fits_by_any_of_its_ways(ways: Sequence[str], fit: int) -> None:
     assert plan.add == 0 or not fit
 
 
+@pytest.mark.parametrize(
+    ("ways", "add"),
+    [
+        (("/nodes=1/core=8", "/nodes=2"), 1),
+        (("/nodes=ALL", "/nodes=3"), 2),
+        (("/nodes=3", "/core=4"), 1),
+        (("/nodes=1/core=8", "/nodes=1/core=9"), 0),
+    ],
+)
+def test_nodes_are_added_by_the_least_way_that_they_could_run(
+    ways: Sequence[str], add: int
+) -> None:
+    """With three free slots on two nodes of two, of which one is idle."""
+    run = shown(Job_Id=1, assigned_resources=[1], queue="default")
+    wanted = "".join(f'-l "{way},walltime=1:0:0" ' for way in ways)
+    plan = _plan(document(TWO, run, _waiting("", wanted_resources=wanted)))
+
+    assert (plan.figures.fit, plan.add) == (0, add)
+
+
 def test_of_a_thousand_ways_the_least_are_looked_at() -> None:
     """Nobody makes a round long by a request."""
     wanted = "".join(f'-l "/core={number},walltime=1:0:0" ' for number in range(1000, 0, -1))

@@ -128,7 +128,20 @@ def _packed(scene: Scene, wanted: Sequence[Claim]) -> Packed:
         done, blocks = place(need, number, blocks, scene.ground)
         if done < number:
             buffer.append((need, number - done))
-    return Packed(blocks=blocks, fit=fit, left=tuple(left), buffer=tuple(buffer))
+    return Packed(blocks=blocks, fit=fit, left=_possible(left, scene), buffer=tuple(buffer))
+
+
+def _possible(left: Sequence[tuple[Claim, int]], scene: Scene) -> tuple[tuple[Claim, int], ...]:
+    """Return each claim with the least of its needs that new nodes could meet, if any could."""
+    there = _there(scene) if any(claim.others for claim, _ in left) else ()
+
+    def chosen(claim: Claim) -> Claim:
+        if not claim.others:
+            return claim
+        needs = (n for n in claim.needs if not lacking(n, scene.offers, scene.ground, there))
+        return replace(claim, need=next(needs, claim.need), others=())
+
+    return tuple((chosen(claim), tasks) for claim, tasks in left)
 
 
 def _impossible(scene: Scene, packed: Packed) -> Iterator[Refused]:
