@@ -75,13 +75,21 @@ def read_cell(
         raise ParseError("qhost: no host, though queues have some")
     if not listed and _have_queues(hosts, laid_out):
         raise ParseError("qstat: no queue on any host, though qconf has queues on some")
+    of_all = next((one for one in hosts if one.name == GLOBAL), Host(name=GLOBAL))
     return CellSeen(
-        hosts=tuple(one for one in hosts if one.name != GLOBAL),
+        hosts=tuple(_with_values(one, of_all) for one in hosts if one is not of_all),
         instances=tuple(rows.instances),
         waiting=rows.waiting,
         granted=tuple(sorted(rows.granted.items())),
-        left=next((one.left for one in hosts if one.name == GLOBAL), ()),
+        left=of_all.left,
     )
+
+
+def _with_values(host: Host, of_all: Host) -> Host:
+    """Return a host with the values of the whole cell; its own go before those (complex(5))."""
+    if not of_all.values:
+        return host
+    return replace(host, values=tuple((dict(of_all.values) | dict(host.values)).items()))
 
 
 def _list(cell: Cell, argv: commands.Argv) -> Completed:

@@ -81,6 +81,13 @@ class Queue:
         """Whether the queue's tasks don't occupy the cluster: best-effort or transfer."""
         return self.is_best_effort or self.is_away
 
+    @property
+    def offered(self) -> frozenset[str]:
+        """The resources and limits that the queue has on any host."""
+        lists = (value for key, value in self.varying if key == COMPLEX_VALUES)
+        own = (pairs(text) for value in lists for _, text in value.others)
+        return frozenset(name for name, _ in self.values).union(*own)
+
     def on(self, host: str, groups: Container[str]) -> "Queue":
         """Return the queue as it is on a host."""
         if not self.varying:
@@ -102,7 +109,7 @@ def queue_of(name: str, settings: Mapping[str, str]) -> Queue:
         name=name,
         hosts=words(settings.get(HOSTS, "")),
         environments=words(usual.get("pe_list", "")),
-        values=tuple((limits | pairs(usual.get("complex_values", ""))).items()),
+        values=tuple((limits | pairs(usual.get(COMPLEX_VALUES, ""))).items()),
         is_batch=BATCH in words(usual.get("qtype", BATCH)),
         is_best_effort=is_besteffort(usual),
         is_away=is_transfer(usual),
@@ -110,7 +117,7 @@ def queue_of(name: str, settings: Mapping[str, str]) -> Queue:
     )
 
 
-HOSTS = "hostlist"
+HOSTS, COMPLEX_VALUES = "hostlist", "complex_values"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -207,6 +207,21 @@ def test_hosts_tell_what_is_left_of_consumables_and_what_else_they_have() -> Non
     assert (host.left, host.values) == ((("h_vmem", "6.000G"),), (("arch", "lx-amd64"),))
 
 
+def test_values_of_the_whole_cell_are_every_hosts() -> None:
+    """A host's own value goes before the global one (complex(5))."""
+    value = "<resourcevalue name='color' dominance='{}'>{}</resourcevalue>".format
+    rows = (("global", value("gf", "red")), ("n1", ""), ("n2", value("hf", "blue")))
+    hosts = "".join(f"<host name='{name}'>{text}</host>" for name, text in rows)
+    empty = b"<job_info><queue_info/><job_info/></job_info>"
+
+    found = read_cell(empty, f"<qhost>{hosts}</qhost>".encode()).hosts
+
+    assert [(host.name, host.values) for host in found] == [
+        ("n1", (("color", "red"),)),
+        ("n2", (("color", "blue"),)),
+    ]
+
+
 ANSWERS = {
     "qstat": """case "$*" in *ha*) echo '<job_info><queue_info/><job_info><job_list>
 <JB_job_number>7</JB_job_number></job_list></job_info></job_info>';;

@@ -4,7 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from gridbridge.decisions.elastic.demand.needs import Need
 from gridbridge.decisions.elastic.demand.pools import Offer
-from gridbridge.decisions.elastic.demand.rooms import Ground, Room, is_open, lacks, pieces_in
+from gridbridge.decisions.elastic.demand.rooms import (
+    Ground,
+    Room,
+    is_open,
+    lacks,
+    missing,
+    pieces_in,
+)
 from gridbridge.model.elastic.plan import Refusal, Refused
 from gridbridge.model.request import QNAME
 
@@ -65,6 +72,10 @@ def _lacks(need: Need, room: Room, ground: Ground) -> Iterator[Refused]:
     for name, amount in need.amounts:
         if has.get(name, 0.0) < amount and (name in has or lacks(name, room, ground)):
             yield _too_much(name, amount, has.get(name, 0.0))
+    texts = {wanted.name: wanted.value for wanted in need.values}
+    missing_in = (missing(need, part, room, ground) for part in parts)
+    for name in sorted(min(missing_in, key=len, default=())):
+        yield Refused(cause=Refusal.NO_VALUE, name=name, wanted=texts.get(name, "TRUE"))
     for one in need.values:
         if one.name != QNAME:
             yield Refused(cause=Refusal.NO_VALUE, name=one.name, wanted=one.value)

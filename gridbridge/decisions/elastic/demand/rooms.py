@@ -53,7 +53,9 @@ class Ground:
 
     layout: Layout
     queue: str  # where tasks go that ask for none, where no layout is known
-    told: Mapping[str, frozenset[str]] = field(default_factory=dict)  # values that some host has
+    common: frozenset[str] = frozenset()  # resources that hosts like new ones have
+    told: Mapping[str, frozenset[str]] = field(default_factory=dict)  # values of such hosts
+    offered: frozenset[str] = frozenset()  # what any host or queue has; none: hosts tell no values
     in_cell: frozenset[str] = frozenset()  # consumables of the whole cell
     closed: frozenset[str] = frozenset()  # queues that nobody starts a task in, on any host
 
@@ -82,6 +84,8 @@ def _in_part(need: Need, part: Part, room: Room, ground: Ground) -> int:
     """Return the number of pieces that fit in a queue on a host, without the host's values."""
     if not is_open(need, part, room, ground):
         return 0
+    if missing(need, part, room, ground):
+        return 0
     own = dict(part.amounts)
     there = own.keys() | {name for name, _ in room.amounts}
     asked = (name for name, amount in need.amounts if amount > 0 and name not in there)
@@ -103,6 +107,20 @@ def _times(left: float, amount: float) -> int:
 def lacks(name: str, room: Room, ground: Ground) -> bool:
     """Say whether a host is known not to have a consumable."""
     return room.is_told and name not in ground.in_cell
+
+
+def missing(need: Need, part: Part, room: Room, ground: Ground) -> frozenset[str]:
+    """Return the values and exclusive resources asked for that a queue on a host does not have.
+
+    A new node has what hosts like it have. A resource that nothing in the cell has counts as
+    there: it may be a load value that only new nodes report.
+    """
+    if not part.is_told:
+        return frozenset()
+    there = (name for name, _ in (*part.values, *room.values, *room.amounts))
+    counted = (name for name, _ in need.amounts)
+    lacking = (need.asked & ground.offered).difference(there, counted, ground.in_cell)
+    return lacking - ground.common if room.is_new else lacking
 
 
 def _has_value(wanted: Wanted, room: Room, ground: Ground) -> bool:

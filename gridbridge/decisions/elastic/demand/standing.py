@@ -16,30 +16,48 @@ from gridbridge.decisions.elastic.demand.rooms import (
     merged,
 )
 from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape
-from gridbridge.model.elastic.layout import Layout
+from gridbridge.model.elastic.layout import LIMITS, MEMORY, Layout
 from gridbridge.model.elastic.nodes import Node, Nodes, NodeState, is_same_host, short_name
 from gridbridge.model.elastic.plan import Situation
-from gridbridge.model.request import HOSTNAME, long_name
+from gridbridge.model.request import HOSTNAME, SHORTCUTS, long_name
 from gridbridge.model.states import QueueFact
 
 BY_HAND = frozenset((QueueFact.DISABLED, QueueFact.BY_HAND))
 BY_CALENDAR = frozenset((QueueFact.OFF_HOURS,))
+BUILT_IN = frozenset((*SHORTCUTS.values(), *LIMITS, *MEMORY, "cpu"))  # complex(5): of every host
 AT, ASKED = "@", f"{HOSTNAME}="
 
 
 def ground_of(seen: Situation, queue: str) -> Ground:
     """Return what tasks are placed by."""
+    hosts = [host for host in seen.cell.hosts if host.left or host.values]
+    like_new = _like_new(hosts, seen)
     told = defaultdict[str, set[str]](set)
-    for host in seen.cell.hosts:
+    for host in like_new:
         for name, text in host.values:
             told[name].add(text)
+    in_queues = (queue.offered for queue in seen.layout.queues.values())
+    offered = _names(hosts).union(*in_queues) - BUILT_IN if hosts else frozenset[str]()
     return Ground(
         layout=seen.layout,
         queue=queue,
         told={name: frozenset(texts) for name, texts in told.items()},
+        common=_names(like_new),
+        offered=offered,
         in_cell=frozenset(name for name, _ in seen.cell.left),
         closed=closed_everywhere(seen),
     )
+
+
+def _like_new(hosts: Sequence[Host], seen: Situation) -> Sequence[Host]:
+    """Return the hosts that new nodes resemble: the balancer's nodes, else all but the master."""
+    ours = Nodes(seen.nodes)
+    nodes = [host for host in hosts if ours.of_host(host.name)]
+    return nodes or [one for one in hosts if not is_same_host(one.name, seen.master)] or hosts
+
+
+def _names(hosts: Iterable[Host]) -> frozenset[str]:
+    return frozenset(name for host in hosts for name, _ in (*host.left, *host.values))
 
 
 def patterns_of(shapes: Iterable[Shape]) -> frozenset[str]:
@@ -246,8 +264,8 @@ def usual_room(seen: Situation, ground: Ground, patterns: frozenset[str]) -> Roo
     groups = ground.layout.groups_of(name)
     return Room(
         parts=tuple(part_of(queue, slots, ground.layout, groups) for queue, slots in kind),
-        amounts=_most(hosts),
-        values=next((one.values for one in hosts if one.values), ()),
+        amounts=tuple(amount for amount in _most(hosts) if amount[0] in ground.common),
+        values=next((one.values for one in _like_new(hosts, seen) if one.values), ()),
         tags=tags_of("", groups, patterns),
         is_told=any(one.left or one.values for one in hosts),
         is_new=True,

@@ -1,0 +1,125 @@
+"""Policy demand: a host lacks a resource that only other hosts or their queues have."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gridbridge.model.elastic.cell import Host
+from gridbridge.model.elastic.layout import Relation, Resource, queue_of
+from gridbridge.model.elastic.plan import Plan, Refusal, Situation
+from gridbridge.model.elastic.sections import Pool
+from gridbridge.model.users import Asks
+from tests.decisions.elastic.cells import MASTER, instance, node, waiting
+from tests.decisions.elastic.demand import LAYOUT, cell, full, plan
+
+OWN = (
+    Resource(name="ssd", relation=Relation.EQUAL),
+    Resource(name="color", relation=Relation.EQUAL),
+    Resource(name="exclusive", relation=Relation.EXCLUSIVE, shortcut="excl"),
+)
+ASKED = [
+    ("ssd=TRUE", {"ssd": "1"}),
+    ("color=red", {"color": "red"}),
+    ("exclusive=1", {"exclusive": "1"}),
+    ("exclusive=1", {"excl": "1"}),
+]
+
+
+def seen(complex_values: str, values: dict[str, str] | None = None, **job: Any) -> Situation:
+    """Return a full master, an idle node n1 and a job; `values` are those of the master."""
+    queue = queue_of("all.q", {"hostlist": "@allhosts", "complex_values": complex_values})
+    known = {key: one for one in OWN for key in (one.name, one.shortcut) if key}
+    layout = replace(
+        LAYOUT, resources=LAYOUT.resources | known, queues=LAYOUT.queues | {"all.q": queue}
+    )
+    nodes = [node("n1")]
+    found = cell(
+        *full(MASTER), instance("n1"), wait=[waiting(60, **job)], nodes=nodes, layout=layout
+    )
+    master, *others = found.cell.hosts
+    own = replace(master, values=(*master.values, *(values or {}).items()))
+    return replace(found, cell=replace(found.cell, hosts=(own, *others)))
+
+
+def without_values(situation: Situation) -> Situation:
+    """Return what qhost without -F tells: no host's values."""
+    hosts = tuple(Host(name=host.name) for host in situation.cell.hosts)
+    return replace(situation, cell=replace(situation.cell, hosts=hosts))
+
+
+def decided(situation: Situation, pools: dict[str, Pool] | None = None) -> Plan:
+    """Return the plan of a cluster of up to nine nodes."""
+    return plan(situation, pools or {}, most=9)
+
+
+@pytest.mark.parametrize(("value", "asked"), ASKED)
+def test_a_queues_value_for_one_host_is_no_other_hosts(value: str, asked: dict[str, str]) -> None:
+    """Nor a new node's: the job is told, and the idle node is not kept for it."""
+    done = decided(seen(f"NONE,[{MASTER}={value}]", **asked))
+
+    assert (done.figures.fit, done.add, done.remove) == (0, 0, ("n1",))
+    assert [refused.cause for refused in done.refused] == [Refusal.NO_VALUE]
+    assert done.refused[0].name == value.partition("=")[0]
+
+
+@pytest.mark.parametrize(("value", "asked"), ASKED)
+@pytest.mark.parametrize("complex_values", ["{}", "NONE,[n1={}]", "{},[master=NONE]"])
+def test_a_host_has_what_its_queue_has_there(
+    complex_values: str, value: str, asked: dict[str, str]
+) -> None:
+    done = decided(seen(complex_values.format(value), **asked))
+
+    assert (done.figures.fit, done.remove) == (1, ())
+
+
+@pytest.mark.parametrize(("value", "asked"), ASKED)
+def test_the_cluster_grows_where_a_new_node_has_it(value: str, asked: dict[str, str]) -> None:
+    name, _, text = value.partition("=")
+    pools = {"own": Pool(slots=4, resources=Asks(**{name: text}), hostgroups="@allhosts")}
+
+    assert decided(seen(f"{value},[n1=NONE]", **asked)).add == 1
+    assert decided(seen(f"NONE,[{MASTER}={value}]", **asked), pools).add == 1
+
+
+@pytest.mark.parametrize(("value", "asked"), ASKED)
+def test_what_the_master_alone_reports_no_other_host_has(value: str, asked: dict[str, str]) -> None:
+    done = decided(seen("NONE", dict([value.split("=")]), **asked))
+
+    assert (done.figures.fit, done.add) == (0, 0)
+    assert [refused.cause for refused in done.refused] == [Refusal.NO_VALUE]
+
+
+def test_what_another_queue_has_is_not_in_the_queue_that_is_asked_for() -> None:
+    situation = seen("NONE", queues=("all.q",), color="red")
+    other = queue_of("htc.q", {"hostlist": "@htc", "complex_values": "color=red"})
+    layout = replace(situation.layout, queues=situation.layout.queues | {"htc.q": other})
+
+    assert decided(replace(situation, layout=layout)).figures.fit == 0
+
+
+def test_a_built_in_resource_is_on_every_host() -> None:
+    """A host reports mem_free itself, though a queue's list may have it as well."""
+    free = Resource(name="mem_free", shortcut="mf")
+    situation = seen(f"NONE,[{MASTER}=mem_free=8G]", mem_free="1G")
+    resources = situation.layout.resources | {"mem_free": free}
+    layout = replace(situation.layout, resources=resources)
+
+    assert decided(replace(situation, layout=layout)).figures.fit == 1
+
+
+@pytest.mark.parametrize(("value", "asked"), ASKED)
+def test_nothing_is_missing_where_no_host_tells_values(value: str, asked: dict[str, str]) -> None:
+    situation = seen(f"NONE,[{MASTER}={value}]", **asked)
+
+    assert decided(without_values(situation)).figures.fit == 1
+
+
+def test_a_resource_that_nothing_in_the_cell_has_may_be_a_new_nodes() -> None:
+    assert decided(seen("NONE", color="red")).figures.fit == 1
+
+
+def test_the_refusal_names_what_is_missing() -> None:
+    done = decided(seen(f"NONE,[{MASTER}=color=red]", arch="lx-amd64", color="red"))
+
+    assert [(refused.name, refused.wanted) for refused in done.refused] == [("color", "red")]
