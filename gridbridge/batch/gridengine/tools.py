@@ -19,12 +19,14 @@ from gridbridge.batch.gridengine.submit import alter as alter
 from gridbridge.batch.gridengine.submit import call, detail
 from gridbridge.batch.gridengine.verified import as_detail
 from gridbridge.errors import ParseError
-from gridbridge.model.attributes import words
+from gridbridge.model.attributes import Varying, varying, words
 from gridbridge.model.job import QueueLimits, SubmittedJob
 from gridbridge.model.report import printable
 from gridbridge.model.request import Pairs
 from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import JobStanding
+
+GROUP = "@"  # begins the name of a host group
 
 
 def submitted(cell: Cell, job: int, task: int = 0) -> SubmittedJob:
@@ -66,9 +68,15 @@ def _verified(cell: Cell, job: str) -> tuple[str, ...]:
 
 
 def limits(cell: Cell, queue: str) -> QueueLimits:
-    """Return whose jobs a queue takes and what kinds; one that says so by host does not tell."""
-    said = qconf.settings(show(cell, "-sq", queue))
-    plain = {name: value for name, value in said.items() if "[" not in value}
+    """Return whose jobs a queue takes and what kinds.
+
+    An attribute that differs by host counts as the queue's only host has it, and is not told for a
+    queue on several hosts.
+    """
+    settings = qconf.settings(show(cell, "-sq", queue))
+    hosts = words(settings.get("hostlist", ""))
+    values = {name: _value_on(hosts, varying(text)) for name, text in settings.items()}
+    plain = {name: value for name, value in values.items() if value is not None}
     lists = words(plain.get("user_lists", ""))
     shown = [qconf.settings(show(cell, "-su", name)) for name in lists]
     slots = plain.get("slots", "")
@@ -77,6 +85,17 @@ def limits(cell: Cell, queue: str) -> QueueLimits:
         environments=words(plain["pe_list"]) if "pe_list" in plain else None,
         people=tuple(who for one in shown for who in words(one.get("entries", ""))) or None,
     )
+
+
+def _value_on(hosts: tuple[str, ...], value: Varying) -> str | None:
+    """Return an attribute's value on a queue's only host; None if host groups decide it."""
+    if not value.others:
+        return value.usual
+    names = [where.lower() for where, _ in value.others]
+    if len(hosts) != 1 or hosts[0].startswith(GROUP):
+        return None
+    is_by_group = any(name.startswith(GROUP) for name in names)
+    return None if is_by_group and hosts[0].lower() not in names else value.on(hosts[0], ())
 
 
 def would_submit(cell: Cell, given: Argv, person: str) -> SubmittedJob:
