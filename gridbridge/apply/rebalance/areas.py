@@ -11,10 +11,11 @@ import os
 import shlex
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from glob import escape, glob
+from threading import Lock
 
 from gridbridge.errors import CommandFailed, NotReached, StorageAway, StorageUnusable
 from gridbridge.model.rebalance.datasets import REPLICA_MARK, Dataset, read_sums
@@ -180,6 +181,11 @@ done
 """
 
 
+# By area: copies of a round that begin together make the account's folder one after the other, for
+# the marks of two may be of the same moment.
+_FIRST: dict[str, Lock] = {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Area:
     """A storage area as one person reaches it."""
@@ -312,7 +318,8 @@ def prepare(area: Area, dataset: Dataset, *, is_known: bool) -> None:
     has had its folder there, and no other one is made.
     """
     held, place = _held(area, dataset), "known" if is_known else "new"
-    _ask(area, PREPARE, (dataset.name, dataset.sha256, held, place), area.timeout_s)
+    with nullcontext() if is_known else _FIRST.setdefault(area.name, Lock()):
+        _ask(area, PREPARE, (dataset.name, dataset.sha256, held, place), area.timeout_s)
 
 
 def clean(area: Area, name: str, wrong: list[str]) -> None:
