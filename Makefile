@@ -49,7 +49,7 @@ units: $(VENV)/ready
 	$(call stage,check) $(UNITS)
 
 units-elsewhere: $(VENV)/ready # as on a machine with other accounts, locale, umask, time zone, hostname and folder
-	tools/elsewhere $(BIN)/python -m pytest -q --junitxml=$(JUNIT)/check.xml $(UNITS)
+	tools/elsewhere $(BIN)/python -m pytest -q --junitxml=$(JUNIT)/check.xml $(AGAIN) $(UNITS)
 
 lab: $(VENV)/ready ## the lab, with gridbridge installed, set up and running
 	lab/lab up
