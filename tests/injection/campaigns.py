@@ -675,19 +675,19 @@ OTHERS = {
 SCENARIOS = (*KILLED, *OTHERS)
 
 
-SAMPLE = {"runner": 440, "as-user": 240, "runner-cancel": 360, "as-user-cancel": 240} | {
-    "nikita": 240,
-    "as-user-nikita": 240,
-    "nikita-cancel": 240,
-    "rebalance": 60,
-    "runner-moved": 600,
-    "as-user-moved": 240,
-    "runner-copy": 440,
-    "as-user-copy": 240,
-    "runner-whole": 600,
-    "as-user-whole": 360,
-    "runner-wind-up": 600,
-    "as-user-wind-up": 360,
+SAMPLE = {"runner": 660, "as-user": 360, "runner-cancel": 540, "as-user-cancel": 360} | {
+    "nikita": 360,
+    "as-user-nikita": 360,
+    "nikita-cancel": 360,
+    "rebalance": 90,
+    "runner-moved": 900,
+    "as-user-moved": 360,
+    "runner-copy": 660,
+    "as-user-copy": 360,
+    "runner-whole": 900,
+    "as-user-whole": 540,
+    "runner-wind-up": 900,
+    "as-user-wind-up": 540,
     "clients": 26,
     "late": 2,
     "restored": 4,
