@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from fnmatch import fnmatchcase
 
+from gridbridge.decisions.elastic.expressions import matches
 from gridbridge.model.elastic.cell import Instance, Shape, Waiting
 from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host, short_name
 from gridbridge.model.elastic.plan import Figures, Refusal, Situation
 from gridbridge.model.elastic.sections import Balance
+from gridbridge.model.request import QNAME, long_name
 
 
 def figures(seen: Situation, queue: str) -> Figures:
@@ -54,9 +56,16 @@ def able_since(row: Waiting, seen: Situation) -> datetime | None:
 
 
 def takes(queue: str, shape: Shape) -> bool:
-    """Say whether a queue is one of those that a task asks for, if it asks for any."""
-    asked = (one.partition("@")[0] for one in shape.queues)
-    return not shape.queues or any(fnmatchcase(queue, one) for one in asked)
+    """Say whether a queue is one of those that a task asks for, by -q and by -l qname."""
+    listed = (name.partition("@")[0] for name in shape.queues)
+    if shape.queues and not any(fnmatchcase(queue, name) for name in listed):
+        return False
+    return all(matches(expression, (queue,)) for expression in queues_named(shape))
+
+
+def queues_named(shape: Shape) -> tuple[str, ...]:
+    """Return the expressions of -l qname: a queue has to match all of them."""
+    return tuple(text for name, text in shape.requests if long_name(name) == QNAME)
 
 
 def why_unable(one: Waiting) -> Refusal | None:

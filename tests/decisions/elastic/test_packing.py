@@ -147,6 +147,8 @@ def test_queues_may_be_several_and_of_a_host_group() -> None:
         ("n*", 0, 1),
         ("!n2", 1, 0),
         ("!n1&!n2", 1, 0),
+        ("(n1|n2)&!n1", 0, 1),
+        ("!(n1|n2)", 1, 0),
         ("*", 0, 1),
     ],
 )
@@ -180,6 +182,26 @@ def test_a_job_that_asks_for_a_queue_by_l_qname_waits_for_that_queue(
 
     assert found.add == added
     assert [one.cause for one in found.refused] == ([] if added else [Refusal.NO_QUEUE])
+
+
+@pytest.mark.parametrize(
+    ("asked", "added"),
+    [
+        ("!sol-sparc", 1),
+        ("lx-*&!lx-x86", 1),
+        ("(lx-x86|lx-amd64)", 1),
+        ("!lx-amd64", 0),
+        ("lx-*&!*-amd64", 0),
+    ],
+)
+def test_a_job_that_asks_for_a_text_by_an_expression_fits_where_it_matches(
+    asked: str, added: int
+) -> None:
+    """As gridsub itself asks for a campaign's properties."""
+    found = plan(cell(*full("n1"), wait=[waiting(1, arch=asked)]))
+
+    assert found.add == added
+    assert [one.cause for one in found.refused] == ([] if added else [Refusal.NO_VALUE])
 
 
 @pytest.mark.parametrize("name", ["h", "hostname"])

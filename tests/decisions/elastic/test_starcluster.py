@@ -146,6 +146,17 @@ def test_what_asks_for_another_queue_adds_no_node() -> None:
     assert (add(cluster(ONE, FULL, other)), add(cluster(ONE, FULL, ours))) == (0, 1)
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"), [("long.q", 0), ("long.q|all.*", 1), ("!all.q", 0), ("!(a.q|b.q)", 1)]
+)
+def test_a_queue_that_is_asked_for_by_l_qname_counts_as_by_q(asked: str, expected: int) -> None:
+    plan = decide(cluster(ONE, FULL, [waiting(60, qname=asked)]), RULES)
+
+    assert plan.add == expected
+    refused = [one.cause for one in plan.refused if one.job]
+    assert refused == ([] if expected else [Refusal.OTHER_QUEUE])
+
+
 @pytest.mark.parametrize("state", ["au", "d", "E", "adu", "s"])
 def test_hosts_that_take_no_work_are_no_capacity(state: str) -> None:
     """StarCluster counts a dead host's slots as free."""

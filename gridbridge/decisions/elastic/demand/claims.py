@@ -2,16 +2,18 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
-from gridbridge.decisions.elastic.counting import able_since, elapsed_s, why_unable
+from gridbridge.decisions.elastic.counting import (
+    able_since,
+    elapsed_s,
+    queues_named,
+    takes,
+    why_unable,
+)
 from gridbridge.decisions.elastic.demand.needs import Need, need_of, number, undivided
 from gridbridge.decisions.elastic.demand.standing import is_left_out
-from gridbridge.model.elastic.cell import Waiting
+from gridbridge.model.elastic.cell import Shape, Waiting
 from gridbridge.model.elastic.plan import Refusal, Refused, Situation
-from gridbridge.model.request import QNAME, long_name
-
-ANY_HOST = "@"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,16 +156,14 @@ def _cause(row: Waiting, seen: Situation) -> Refusal | None:
     """Say what keeps jobs from being demand."""
     if (cause := why_unable(row)) is not None:
         return cause
-    shape = row.shape
-    named = (text for name, text in shape.requests if long_name(name) == QNAME)
-    asked = shape.queues or tuple(name for text in named for name in text.split("|"))
-    return Refusal.BEST_EFFORT if asked and _all_left_out(asked, seen) else None
+    asks_queues = row.shape.queues or queues_named(row.shape)
+    return Refusal.BEST_EFFORT if asks_queues and _all_left_out(row.shape, seen) else None
 
 
-def _all_left_out(asked: Iterable[str], seen: Situation) -> bool:
+def _all_left_out(shape: Shape, seen: Situation) -> bool:
     known = set(seen.layout.queues) | {one.queue for one in seen.cell.instances}
-    fit = [q for one in asked for q in known if fnmatchcase(q, one.partition(ANY_HOST)[0])]
-    return bool(fit) and all(is_left_out(one, seen) for one in fit)
+    fit = [queue for queue in known if takes(queue, shape)]
+    return bool(fit) and all(is_left_out(queue, seen) for queue in fit)
 
 
 def _waited_s(row: Waiting, seen: Situation) -> float:

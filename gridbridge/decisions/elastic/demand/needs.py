@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from gridbridge.decisions.elastic.expressions import matches
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
 from gridbridge.model.elastic.cell import Shape
@@ -166,7 +167,7 @@ def _wanted(one: Resource, text: str) -> Wanted:
 
 
 def is_met(wanted: Wanted, there: str) -> bool:
-    """Say whether a value is what is wanted; texts may have wildcards, and | between them."""
+    """Say whether a value is what is wanted; a text may be an expression, such as `!lx-x86`."""
     relation = wanted.relation
     if relation in (Relation.EQUAL, Relation.OTHER):
         return _is_like(wanted.value, there) == (relation is Relation.EQUAL)
@@ -181,24 +182,12 @@ def is_met(wanted: Wanted, there: str) -> bool:
 
 
 def _is_like(pattern: str, there: str) -> bool:
-    if any(fnmatchcase(there.lower(), one.lower()) for one in pattern.split("|")):
+    if matches(pattern, (there,)):
         return True
     try:
         return _plain(pattern) == _plain(there)
     except ParseError:
         return False
-
-
-def is_named(expression: str, names: Iterable[str]) -> bool:
-    """Say whether an expression such as `n*|m1` or `!n1&!n2` matches a name (sge_types(5))."""
-    lowered = tuple(name.lower() for name in names)
-
-    def holds(pattern: str) -> bool:
-        wanted = pattern.removeprefix("!")
-        return any(fnmatchcase(name, wanted) for name in lowered) == (wanted == pattern)
-
-    ways = expression.lower().replace("(", "").replace(")", "").split("|")
-    return any(all(holds(pattern.strip()) for pattern in way.split("&")) for way in ways)
 
 
 def _plain(text: str) -> float:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
-from gridbridge.decisions.elastic.demand.needs import Need, Wanted, is_met, is_named, number
+from gridbridge.decisions.elastic.demand.needs import Need, Wanted, is_met, number
+from gridbridge.decisions.elastic.expressions import matches
 from gridbridge.model.elastic.layout import Layout
 from gridbridge.model.request import HOSTNAME, QNAME
 
@@ -151,7 +152,7 @@ def is_open(need: Need, part: Part, room: Room, ground: Ground) -> bool:
 
 
 def _is_asked(need: Need, queue: str, room: Room, ground: Ground) -> bool:
-    if not all(is_named(expression, (queue,)) for expression in need.named):
+    if not all(matches(expression, (queue,)) for expression in need.named):
         return False
     if not need.queues:
         return bool(ground.layout.queues or need.named) or queue == ground.queue

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from gridbridge.decisions.elastic.demand.needs import is_named
 from gridbridge.decisions.elastic.demand.rooms import (
     Block,
     Blocks,
@@ -15,6 +14,7 @@ from gridbridge.decisions.elastic.demand.rooms import (
     amounts_of,
     merged,
 )
+from gridbridge.decisions.elastic.expressions import matches
 from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape
 from gridbridge.model.elastic.layout import LIMITS, MEMORY, Layout
 from gridbridge.model.elastic.nodes import Node, Nodes, NodeState, is_same_host, short_name
@@ -244,7 +244,7 @@ def tags_of(host: str, groups: Iterable[str], patterns: frozenset[str]) -> froze
 
 def _fits(pattern: str, names: Iterable[str], groups: Iterable[str]) -> bool:
     if pattern.startswith(ASKED):
-        return is_named(pattern.removeprefix(ASKED), names)
+        return matches(pattern.removeprefix(ASKED), names)
     return any(fnmatchcase(name, pattern) for name in (*names, *groups))
 
 
