@@ -21,6 +21,7 @@ FRONT = (  # before the category
 SUBMITTED = FRONT.index("qsub_time")
 NONE = "NONE"
 JSON = b"{"
+OF_OBJECTS = (JSON, b"#", b"--")  # beside an object: another, a comment, a gap of grep's answer
 NUMBER, NO_NUMBER = r"-?[\d.]+", r"(?!-?[\d.]*:)[^:]+"
 BEHIND = rf":{NUMBER}:(?P<pe_taskid>[^:]*):{NUMBER}"  # the category: iow, pe_taskid, maxvmem
 USUAL = re.compile(rf"{BEHIND}:\d+:\d+$")
@@ -84,17 +85,17 @@ def is_within(data: bytes, begin: int, line: bytes) -> bool:
 
     A job's request may contain line feeds. If the line before does not end as records do, its
     record goes on in this line; if the line after does not begin as records do, this record goes on
-    there. Both signs are certain: nobody can make another's line a part of their own record. An
-    object contains no line feed.
+    there. Both signs are certain: nobody can make another's line a part of their own record. A file
+    of objects has no other lines, and an object contains no line feed.
     """
-    if line.startswith(JSON):
-        return False
-    form = _form(line.decode("utf-8", "replace"))
-    if form is None:
-        return True
     end = begin + len(line) + 1
     before = data[data.rfind(b"\n", 0, max(0, begin - 1)) + 1 : max(0, begin - 1)]
     after = data[end : data.find(b"\n", end) if end < len(data) else end]
+    if line.startswith(JSON):
+        return not all(beside.startswith(OF_OBJECTS) for beside in (before, after) if beside)
+    form = _form(line.decode("utf-8", "replace"))
+    if form is None:
+        return True
     goes_on = before and not before.startswith(b"#") and not ENDS[form].search(before)
     return bool(goes_on or (after and not after.startswith(b"#") and not HEAD.match(after)))
 

@@ -144,10 +144,18 @@ def test_a_line_of_another_form_is_told_as_such(line: str) -> None:
 
 def test_a_record_of_one_form_is_no_way_into_a_file_of_another() -> None:
     """A line feed in a request puts a line of its owner's into the file, in whatever form."""
-    for inner in (FORMS["Univa"][0], FORMS["6.1"][0]):
+    for inner in (FORMS["Univa"][0], FORMS["6.1"][0], FORMS["OCS"][0]):
         smuggled = f"{FRONT}:{SECONDS}:{USED}:-l a=x\n{inner}\nz{BEHIND}:0:0\n"
+        at_the_end = f"{FRONT}:{SECONDS}:{USED}:-l a=x\n{inner}\n"
 
         assert read_lines(smuggled.encode(), "gb.")[0] == ()
+        assert read_lines(at_the_end.encode(), "gb.")[0] == ()
+
+
+def test_objects_beside_each_other_are_records() -> None:
+    object_ = FORMS["OCS"][0]
+
+    assert len(read_lines(f"{object_}\n{object_}\n--\n{object_}\n".encode(), "gb.")[0]) == 3
 
 
 @pytest.mark.parametrize("name", ["accounting", "accounting.jsonl"])
