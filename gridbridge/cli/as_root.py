@@ -31,6 +31,7 @@ from gridbridge.apply.elastic import oar_nodes
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.places import CONFIG
+from gridbridge.services.version import version
 from gridbridge.shell import account, synopsis, trust
 from gridbridge.shell.runner import run
 
@@ -62,7 +63,7 @@ class Refused(GridbridgeError):
 
 def main() -> None:
     """Do what the arguments ask; one line on standard error when that is refused."""
-    synopsis.show_if_asked(__doc__)
+    synopsis.show_if_asked(__doc__, version)
     os.umask(0o022)
     os.chdir("/")
     forget_caller()

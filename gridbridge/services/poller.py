@@ -10,13 +10,14 @@ Example: setpriv --reuid gridbridge --regid gridbridge --init-groups gridbridge-
 import sys
 
 from gridbridge.errors import GridbridgeError
+from gridbridge.services.version import version
 from gridbridge.shell import synopsis
 from gridbridge.shell.signals import Signals
 
 
 def main() -> None:
     """Run until SIGTERM; exit status 0, 1 when another poller runs, 2 for a wrong set-up."""
-    synopsis.show_if_asked(__doc__)
+    synopsis.show_if_asked(__doc__, version)
     if words := sys.argv[1:]:
         print(f"gridbridge-poller: {words[0]!r}: it takes no arguments", file=sys.stderr)  # noqa: T201 - as below
         sys.exit(2)

@@ -6,10 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.services.version import version
+
 ROOT = Path(__file__).parents[2]
 PROGRAMS = {
     "gridbridge-poller": "gridbridge.services.poller",
     "gridbridge-as-user": "gridbridge.methods.as_user",
+}
+TOLD = {  # these tell their version, too
+    "gridbridge-poller": "gridbridge.services.poller",
+    "gridbridge-as-root": "gridbridge.cli.as_root",
+    "gridbridge-runner": "gridbridge.services.campaigns.program",
+    "gridbridge-nikita": "gridbridge.services.campaigns.nikita.program",
 }
 DEAR = ("click", "sqlalchemy", "paramiko", "gridbridge.services.transfer")  # to load
 RUN = """
@@ -23,7 +31,8 @@ main()
 
 def run(name: str, *words: str) -> "subprocess.CompletedProcess[str]":
     """Call a program as its console script does; its last line names what it loaded of the dear."""
-    program = RUN.format(root=str(ROOT), module=PROGRAMS[name], dear=set(DEAR))
+    module = (PROGRAMS | TOLD)[name]
+    program = RUN.format(root=str(ROOT), module=module, dear=set(DEAR))
     argv = (sys.executable, "-I", "-c", program, *words)
     return subprocess.run(argv, capture_output=True, text=True, check=False)
 
@@ -37,6 +46,14 @@ def test_help_has_an_example_and_costs_nothing(name: str, option: str) -> None:
     assert (done.returncode, done.stderr, loaded) == (0, "", "")
     assert told[0].startswith(name)
     assert any(line.startswith("Example:") and name in line for line in told)
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_a_program_tells_its_version(name: str) -> None:
+    done = run(name, "--version")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0] == f"{name} {version()}"
 
 
 @pytest.mark.parametrize("words", [("--no-such",), ("word",), ("--help", "word")])

@@ -15,6 +15,7 @@ from gridbridge.services import cycle, process
 from gridbridge.services.configuration import Configuration
 from gridbridge.services.cycle import Daemon
 from gridbridge.services.reloading import Reloading
+from gridbridge.services.version import version
 from gridbridge.services.work.threads import has_no_room
 from gridbridge.shell import runner
 from gridbridge.shell.account import become
@@ -38,6 +39,9 @@ class Make(Protocol):
 def start(name: str, does: str, every_s: int, lock: str, load: Callable[[], Make]) -> None:
     """Run a program as the arguments say; `load` takes half a second, so --help is before it."""
     options = _options(name, does, every_s).parse_args()
+    if options.version:
+        print(name, version())  # noqa: T201 - the answer
+        return
     try:
         _run(name, lock, load, is_loop=options.loop, is_dry=options.dry_run)
     except cycle.FAILURES as error:
@@ -54,6 +58,7 @@ def _options(name: str, does: str, every_s: int) -> argparse.ArgumentParser:
     until = f"go on until SIGTERM, every {every_s} s"
     options.add_argument("--loop", action="store_true", help=until)
     options.add_argument("--dry-run", action="store_true", help="say what one cycle would do")
+    options.add_argument("--version", action="store_true", help="show the version and exit")
     return options
 
 
