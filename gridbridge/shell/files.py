@@ -80,6 +80,15 @@ def read(path: str, max_bytes: int, owner: int | None = None) -> tuple[bytes, os
         os.close(end)
 
 
+def open_at_once(path: str, flags: int) -> int:
+    """Open a regular file, and wait at no FIFO or terminal; an opener for open()."""
+    end = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(end).st_mode):
+        return end
+    os.close(end)
+    raise OSError(22, "not a regular file")
+
+
 def is_own(path: str) -> bool:
     """Say whether a folder, or the link of that name, is ours."""
     return os.lstat(path).st_uid == os.geteuid()

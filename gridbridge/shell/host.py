@@ -169,9 +169,9 @@ def text(path: str) -> str:
 
 
 def last_line(path: str) -> str:
-    """Return the last line of a log, empty when there is none."""
+    """Return the last line of a log, empty when there is none; a FIFO in its place is none."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=files.open_at_once) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LINE_BYTES))
             lines = file.read(LINE_BYTES).decode("utf-8", "replace").split("\n")
     except OSError:
@@ -180,12 +180,25 @@ def last_line(path: str) -> str:
 
 
 def daemon(program: str) -> Daemon | None:
-    """Return the process of a daemon, None when it doesn't run."""
+    """Return the process of a daemon of root's, None when it doesn't run.
+
+    Root may start its program again: a process that somebody else called so is not the daemon.
+    """
     for pid in _pids():
-        if text(f"/proc/{pid}/comm").strip() == program:
+        if text(f"/proc/{pid}/comm").strip() == program and _is_roots(pid):
             found = _executable(pid) or program
-            return Daemon(pid=pid, program=found, unit=_unit(pid), age_s=_age_s(pid))
+            if found.rpartition("/")[2] == program:
+                return Daemon(pid=pid, program=found, unit=_unit(pid), age_s=_age_s(pid))
     return None
+
+
+def _is_roots(pid: int) -> bool:
+    """Say whether root started a process: by its real uid, which a daemon keeps.
+
+    The owner of /proc/PID would not tell: it is root for any process that is not dumpable.
+    """
+    lines = text(f"/proc/{pid}/status").splitlines()
+    return any(line.split()[:2] == ["Uid:", "0"] for line in lines)
 
 
 def pid_with(words: str, uid: int) -> int:

@@ -9,7 +9,8 @@ import time
 
 from gridbridge.errors import StateError
 
-OPTIONS = os.O_NOFOLLOW | os.O_CLOEXEC
+# Whoever looks, as root, waits at no FIFO that the service account put in the place of the file.
+OPTIONS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 VERSION_BYTES = 100
 
 

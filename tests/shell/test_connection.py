@@ -197,6 +197,49 @@ def test_a_configuration_that_can_not_be_read_is_told(
         login.configured(Login(host="127.0.0.1", port=str(server.port)))
 
 
+@pytest.mark.parametrize("name", ["config", "known_hosts", "id_ecdsa"])
+def test_a_fifo_among_the_files_of_an_account_keeps_nobody_waiting(
+    server: Server, tmp_path: Path, name: str
+) -> None:
+    """`gridbridge check` of root reads them for the service's account, which may be stolen."""
+    (tmp_path / ".ssh" / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / ".ssh" / name)
+
+    begun = time.monotonic()
+    with pytest.raises(NotReached):
+        ask(server)
+
+    assert time.monotonic() - begun < LIMIT_S / 2
+
+
+def test_an_endless_file_of_known_hosts_is_not_read(server: Server, tmp_path: Path) -> None:
+    os.truncate(tmp_path / ".ssh/known_hosts", 1 << 40)
+
+    with pytest.raises(NotAdmitted, match="does not know"):
+        ask(server)
+
+
+@pytest.mark.root
+def test_root_uses_no_key_for_an_account_that_the_account_can_not_read(tmp_path: Path) -> None:
+    if os.geteuid():
+        pytest.skip("only root asks for other accounts")
+    key = tmp_path / "key"
+    key.touch(0o600)
+    (tmp_path / "link").symlink_to(key)
+    nobody = pwd.getpwnam("nobody")
+    usable = [login._is_usable(str(tmp_path / "link"), nobody.pw_uid, 1)]
+    for uid, gid, mode in (
+        (0, nobody.pw_gid, 0o640),
+        (nobody.pw_uid, 0, 0o600),
+        (0, nobody.pw_gid, 0o600),
+    ):
+        os.chown(key, uid, gid)
+        key.chmod(mode)
+        usable.append(login._is_usable(str(tmp_path / "link"), nobody.pw_uid, 1))
+
+    assert usable == [False, True, True, False]
+
+
 def test_more_than_is_read_is_a_failure_of_its_own_and_the_next_request_goes_on(
     server: Server,
 ) -> None:

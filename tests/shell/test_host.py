@@ -1,11 +1,19 @@
-"""What a host knows of its accounts."""
+"""What a host knows of its accounts and processes."""
 
 import os
 import pwd
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from gridbridge.shell import host
+
+SLEEP = "/usr/bin/sleep"
 
 
 def test_this_host_is_known_by_its_name_and_by_each_of_its_addresses(
@@ -24,3 +32,49 @@ def test_groups_are_those_of_the_system_the_primary_one_first() -> None:
     assert host.groups_of("nobody at all") == ()
     assert len(found) == len(os.getgrouplist(me.pw_name, me.pw_gid))
     assert host.groups_of("root")[0] == "root"
+
+
+def test_a_fifo_in_the_place_of_a_log_has_no_last_line(tmp_path: Path) -> None:
+    """`gridbridge check` of root looks at the poller's log, in a folder of the service's."""
+    os.mkfifo(tmp_path / "poller.log")
+
+    assert host.last_line(str(tmp_path / "poller.log")) == ""
+
+
+@contextmanager
+def process(program: Path, uid: int) -> Iterator[int]:
+    """Run a program, and wait until it has begun."""
+    with subprocess.Popen((program, "60"), user=uid) as started:
+        comm = Path(f"/proc/{started.pid}/comm")
+        while comm.read_text().strip() != program.name:
+            assert started.poll() is None
+        yield started.pid
+        started.kill()
+
+
+@pytest.fixture
+def for_all() -> Iterator[Path]:
+    """Return a folder that other accounts can enter."""
+    with TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+
+
+@pytest.mark.root
+def test_a_daemon_is_roots_and_bears_its_programs_name(for_all: Path) -> None:
+    """Root starts the daemon's program again: it may be nobody else's."""
+    if os.geteuid():
+        pytest.skip("only root starts a daemon")
+    name = f"d{os.getpid()}"
+    shutil.copy(SLEEP, for_all / name)
+    (for_all / "link").mkdir()
+    (for_all / "link" / name).symlink_to(SLEEP)
+    nobody = pwd.getpwnam("nobody").pw_uid
+    with process(for_all / "link" / name, 0), process(for_all / name, nobody):
+        others = host.daemon(name)
+        with process(for_all / name, 0) as pid:
+            found = host.daemon(name)
+
+    assert others is None
+    assert found
+    assert (found.pid, found.program) == (pid, str(for_all / name))

@@ -40,6 +40,13 @@ def test_a_lock_that_nobody_took_is_not_held(path: str) -> None:
     assert lock.is_held(path) is False
 
 
+def test_nobody_waits_at_a_fifo_in_its_place(path: str) -> None:
+    """Root's load sensor and check look at a lock that is the service account's."""
+    os.mkfifo(path)
+
+    assert (lock.is_held(path), lock.version_of_holder(path)) == (False, None)
+
+
 def test_one_who_asks_is_not_taken_for_the_holder(path: str) -> None:
     with open(path, "w") as asked:
         fcntl.flock(asked, fcntl.LOCK_SH)

@@ -6,6 +6,7 @@ What ~/.ssh/config and the two files of known hosts say is heeded.
 import os
 import pwd
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,11 +16,13 @@ from paramiko.hostkeys import InvalidHostKey
 
 from gridbridge.errors import NotReached
 from gridbridge.model.route import Login
+from gridbridge.shell import files
 from gridbridge.shell.ssh import ALIVE_S, CLIENT, FAILED
 
 SITE_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
 CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # as the client says it, for ssh.explain
-MOST_BYTES = 1 << 20  # of ~/.ssh/config
+MOST_BYTES = 1 << 20  # of ~/.ssh/config, and of a key
+MOST_OF_HOSTS = 16 << 20  # bytes of ~/.ssh/known_hosts
 UNKNOWN = b"Host key verification failed"
 DENIED = b"Permission denied"
 THROUGH = ("proxyjump", "proxycommand")  # what only OpenSSH's client does
@@ -32,6 +35,7 @@ class ConfiguredLogin:
 
     login: Login
     home: str
+    uid: int
     settings: Mapping[str, str | list[str]]  # of ~/.ssh/config, ssh_config(5)
     is_by_client: bool = False  # its words need OpenSSH's client
 
@@ -49,6 +53,7 @@ def configured(login: Login) -> ConfiguredLogin:
     return ConfiguredLogin(
         login=login,
         home=account.pw_dir,
+        uid=account.pw_uid,
         settings=settings | (found or {}),
         is_by_client=found is None or any(word in found for word in THROUGH),
     )
@@ -62,7 +67,7 @@ def _found(path: str, host: str) -> dict[str, str | list[str]] | None:
     text = ""
     try:
         if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
+            with open(path, encoding="utf-8", opener=files.open_at_once) as file:
                 text = file.read(MOST_BYTES)
         return None if CONDITION.search(text) else {**SSHConfig.from_text(text).lookup(host)}
     except (SSHException, OSError, ValueError) as error:
@@ -74,9 +79,11 @@ def connect(known: ConfiguredLogin, limit_s: float) -> paramiko.SSHClient:
     keys = _keys(known)
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
-    for path in (SITE_KNOWN_HOSTS, f"{known.home}/.ssh/known_hosts"):
-        if os.path.exists(path):
-            _trust(client, path)
+    if os.path.exists(SITE_KNOWN_HOSTS):
+        _trust(client, SITE_KNOWN_HOSTS)
+    own = f"{known.home}/.ssh/known_hosts"
+    if _is_usable(own, known.uid, MOST_OF_HOSTS):
+        _trust(client, own)
     try:
         client.connect(
             str(known.settings["hostname"]),
@@ -119,7 +126,28 @@ def _trust(client: paramiko.SSHClient, path: str) -> None:
 def _keys(known: ConfiguredLogin) -> list[str]:
     usual = [f"{known.home}/.ssh/id_{kind}" for kind in ("ed25519", "ecdsa", "rsa")]
     said = known.settings.get("identityfile", [])
-    return [path for path in (*said, *usual) if os.path.exists(path)]
+    return [path for path in (*said, *usual) if _is_usable(path, known.uid, MOST_BYTES)]
+
+
+def _is_usable(path: str, uid: int, most_bytes: int) -> bool:
+    """Say whether a path leads to a file that ends, and that the account can read.
+
+    Root reads it for the account, which may have put a FIFO there, or a link to a key of root's.
+    """
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(facts.st_mode) and facts.st_size <= most_bytes and _may_read(facts, uid)
+
+
+def _may_read(facts: os.stat_result, uid: int) -> bool:
+    if os.geteuid() or not uid:  # the kernel says so
+        return True
+    account = pwd.getpwuid(uid)
+    groups = os.getgrouplist(account.pw_name, account.pw_gid)
+    right = stat.S_IRGRP if facts.st_gid in groups else stat.S_IROTH
+    return bool(facts.st_mode & (stat.S_IRUSR if facts.st_uid == uid else right))
 
 
 def words_of(error: Exception) -> bytes:
