@@ -197,7 +197,7 @@ def _is_roots(pid: int) -> bool:
 
     The owner of /proc/PID would not tell: it is root for any process that is not dumpable.
     """
-    lines = text(f"/proc/{pid}/status").splitlines()
+    lines = text(f"/proc/{pid}/status").split("\n")  # it escapes these in the process's name
     return any(line.split()[:2] == ["Uid:", "0"] for line in lines)
 
 

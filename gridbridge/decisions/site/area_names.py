@@ -10,14 +10,15 @@ FOLDER = "d"  # find(1), -printf %y
 SHOWN = 5
 
 
-def strange_names(lines: Iterable[str]) -> dict[str, str]:
+def strange_names(entries: Iterable[str]) -> dict[str, str]:
     """Return names and owners of entries that are no folder of the account of that name.
 
-    `lines` are `OWNER TYPE NAME`. There may be no account of such a name.
+    `entries` are `OWNER TYPE NAME`; a name may have ends of lines. There may be no account of such
+    a name.
     """
     found = {}
-    for line in lines:
-        owner, _, rest = line.partition(" ")
+    for entry in entries:
+        owner, _, rest = entry.partition(" ")
         kind, _, name = rest.partition(" ")
         if ACCOUNT.fullmatch(name) and (kind != FOLDER or owner != name):
             found[name] = owner

@@ -14,8 +14,8 @@ from gridbridge.shell import host, ssh
 LIMIT_S = 20.0
 MOST = 20_000  # names to look at: anybody may make more
 LIST = """[ -d "$1/" ] && [ -r "$1/" ] || exit 1
-find "$1/" -mindepth 1 -maxdepth 1 -printf '%u %y %f\\n' 2>/dev/null | head -n "$2" """
-ACCOUNTS = 'getent passwd -- "$@" | cut -d: -f1'
+find "$1/" -mindepth 1 -maxdepth 1 -printf '%u %y %f\\0' 2>/dev/null | head -zn "$2" """
+ACCOUNTS = "xargs -d '\\n' getent passwd -- | cut -d: -f1"  # they may be too long for one command
 
 
 def findings(policy: Policy) -> tuple[Finding, ...]:
@@ -33,15 +33,16 @@ def _findings(policy: Policy) -> Iterator[Finding]:
 def _taken(there: Away, storage: Storage) -> dict[str, str] | None:
     """Return accounts whose names others own, with the owners; None if nobody can look."""
     try:
-        lines = _ask(there, LIST, storage.path, str(MOST))
-        strange = area_names.strange_names(lines)
-        accounts = _ask(there, ACCOUNTS, *strange) if strange else []
+        entries = _ask(there, LIST, storage.path, str(MOST)).split("\0")
+        strange = area_names.strange_names(entries)
+        text = "".join(f"{name}\n" for name in strange).encode()
+        accounts = _ask(there, ACCOUNTS, text=text).splitlines() if strange else []
     except GridbridgeError:
         return None  # other findings name a silent cluster
     return {name: strange[name] for name in accounts if name in strange}
 
 
-def _ask(there: Away, script: str, *words: str) -> list[str]:
+def _ask(there: Away, script: str, *words: str, text: bytes = b"") -> str:
     argv = ("/bin/sh", "-c", script, "sh", *words)
-    done = ssh.run(there.login, argv, dict(BARE), LIMIT_S).checked()
-    return done.stdout.decode("utf-8", "replace").splitlines()
+    done = ssh.run(there.login, argv, dict(BARE), LIMIT_S, text).checked()
+    return done.stdout.decode("utf-8", "replace")

@@ -33,6 +33,7 @@ def test_whose_a_name_is_and_of_what_kind() -> None:
         "bob d .hidden",
         f"bob d carol.{WORD}",
         "bob d \x1b[31m",
+        "bob d x\nbob d alice",
         "",
     )
 
@@ -50,6 +51,26 @@ def test_an_account_whose_name_is_taken_is_told(tmp_path: Path) -> None:
     assert finding.state == State.WARNING
     assert finding.found == f"{tmp_path}: bin is root's, daemon is root's"
     assert f"rm -r -- {tmp_path}/NAME" in finding.hint
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")
+def test_no_name_with_a_line_of_its_own_has_root_remove_anothers_folder(tmp_path: Path) -> None:
+    for name in ("nobody", "x\nroot d nobody\ny"):
+        (tmp_path / name).mkdir()
+    os.chown(tmp_path / "nobody", 65534, 65534)
+    (finding,) = findings(area(tmp_path))
+
+    assert finding.state == State.OK
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")
+def test_many_long_names_hide_no_taken_name(tmp_path: Path) -> None:
+    (tmp_path / "daemon").mkdir()
+    for number in range(9000):
+        (tmp_path / f"{number:x<250}").touch()
+    (finding,) = findings(area(tmp_path))
+
+    assert finding.found == f"{tmp_path}: daemon is root's"
 
 
 def test_an_area_with_everybodys_own_folders_is_right(tmp_path: Path) -> None:
