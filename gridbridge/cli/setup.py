@@ -18,9 +18,28 @@ from gridbridge.services.site import balancer, besteffort, brokerage
 from gridbridge.services.site import setup as service
 from gridbridge.services.site.setup import Step
 from gridbridge.services.site.wanted_queue import AskedQueue
-from gridbridge.shell import trust
+from gridbridge.shell import lock, trust
 
-APPLY = click.option("--apply", "is_applied", is_flag=True, help="Make the changes, one by one.")
+
+def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
+    """Let one setup of this host make changes at a time; its lock is held until the program ends.
+
+    Each reads gridbridge.toml before it writes it, so that two at once would lose a section.
+    """
+    if is_applied and os.geteuid() == trust.ROOT and os.path.exists(CONFIG):
+        path = f"{CONFIG}.lock"
+        if not lock.await_turn(path, lambda: output.complain("setup: another one runs: waiting")):
+            raise GridbridgeError(f"another setup still runs, and holds {path}: repeat this later")
+    return is_applied
+
+
+APPLY = click.option(
+    "--apply",
+    "is_applied",
+    is_flag=True,
+    callback=_in_turn,
+    help="Make the changes, one by one.",
+)
 
 
 @click.group(cls=Group)

@@ -6,12 +6,15 @@ Its file's time is the holder's sign of life. Hot programs load this module.
 import fcntl
 import os
 import time
+from collections.abc import Callable
 
 from gridbridge.errors import StateError
 
 # Whoever looks, as root, waits at no FIFO that the service account put in the place of the file.
 OPTIONS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 VERSION_BYTES = 100
+PATIENCE_S = 60.0
+PAUSE_S = 0.2
 
 
 def take(path: str, version: str = "") -> bool:
@@ -21,11 +24,7 @@ def take(path: str, version: str = "") -> bool:
     Nobody else may open the file: who can read it can lock it. The second lock is what tells
     its holder's process id (fcntl(2), F_GETLK); it is lost if this process opens the file again.
     """
-    try:
-        end = os.open(path, os.O_RDWR | os.O_CREAT | OPTIONS, 0o600)
-        os.fchmod(end, 0o600)
-    except OSError as error:
-        raise StateError(f"{path}: {error.strerror}") from error
+    end = _opened(path)
     try:
         fcntl.flock(end, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.lockf(end, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -33,6 +32,15 @@ def take(path: str, version: str = "") -> bool:
         return False
     _note(end, version)
     return True
+
+
+def _opened(path: str) -> int:
+    try:
+        end = os.open(path, os.O_RDWR | os.O_CREAT | OPTIONS, 0o600)
+        os.fchmod(end, 0o600)
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+    return end
 
 
 def _note(end: int, version: str) -> None:
@@ -83,6 +91,30 @@ class Held:
 
     def __exit__(self, *_: object) -> None:
         os.close(self._end)
+
+
+def await_turn(path: str, tell: Callable[[], None], most_s: float = PATIENCE_S) -> bool:
+    """Hold the lock as long as this process lives, if need be after a wait; False: in vain."""
+    end = _opened(path)
+    until = time.monotonic() + most_s
+    is_told = False
+    while not _locked(end):
+        if time.monotonic() > until:
+            os.close(end)
+            return False
+        if not is_told:
+            tell()
+        is_told = True
+        time.sleep(PAUSE_S)
+    return True
+
+
+def _locked(end: int) -> bool:
+    try:
+        fcntl.flock(end, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def beat(path: str, ahead_s: float = 0) -> None:

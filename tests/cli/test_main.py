@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from gridbridge.cli import check, main, setup
 from gridbridge.model.site.setup import Edit, State, Verb
 from gridbridge.services.site.check import Item, Report
+from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
 
 CONFIG = """[site]
@@ -109,6 +110,30 @@ def test_a_cell_that_is_not_there_is_one_clear_line(
     status = run(monkeypatch, "setup", "transfer", "beta", "--slots", "1", "--pending-limit", "1")
 
     assert (status, capsys.readouterr().err.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("what", [("host",), ("transfer", "beta"), ("besteffort",), ("order",)])
+def test_a_second_setup_makes_no_change_while_another_one_does(
+    what: tuple[str, ...],
+    configured: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each writes what it read of gridbridge.toml: of two at once one's section was lost."""
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(lock, "PAUSE_S", 0.0)
+    await_turn = lock.await_turn
+    monkeypatch.setattr(lock, "await_turn", lambda path, tell: await_turn(path, tell, 0.1))
+    assert lock.take(f"{configured}.lock")
+
+    status = run(monkeypatch, "setup", *what, "--apply")
+
+    told = capsys.readouterr()
+    assert (status, told.out) == (2, "")
+    assert told.err.splitlines() == [
+        "setup: another one runs: waiting",
+        f"gridbridge: another setup still runs, and holds {configured}.lock: repeat this later",
+    ]
 
 
 def test_who_is_not_root_makes_no_balancer(

@@ -73,3 +73,24 @@ def test_a_holder_says_which_version_of_the_code_it_is(path: str) -> None:
     lock.take(path, "0.1.0+2222222222")
 
     assert lock.version_of_holder(path) == "0.1.0+2222222222"
+
+
+def test_who_awaits_a_turn_gets_it_when_the_holder_lets_go(path: str) -> None:
+    holder = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    told: list[str] = []
+
+    def tell() -> None:
+        told.append("waits")
+        os.close(holder)
+
+    assert lock.await_turn(path, tell, 10) is True
+    assert told == ["waits"]
+
+
+def test_a_turn_that_never_comes_is_told_once(path: str) -> None:
+    assert lock.take(path)
+    told: list[str] = []
+
+    assert lock.await_turn(path, lambda: told.append("waits"), 0.5) is False
+    assert told == ["waits"]
