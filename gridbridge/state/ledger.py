@@ -8,7 +8,7 @@ import errno
 import fcntl
 import os
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from gridbridge.errors import AlreadySubmitted, Ended, LedgerLost, NotACopy, NotAsBrought
 from gridbridge.model.campaigns.numbers import read_attempts
@@ -17,6 +17,7 @@ from gridbridge.state.sent_tasks import SentTasks
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
     # An array, its cluster and id, whether it may have been submitted twice, and its places.
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
 END, TAKEN_UP = "end", "taken-up"
+WITHDRAWN = "withdrawn"  # an array that was intended, and never asked for
 COPIES = "copies"  # the last word of an array's line
 MOST_COPIES = 2  # of a task
 NO_ROOM = 28
@@ -48,6 +50,7 @@ class Ledger:
         self._again: set[str] = set()  # arrays
         self._requests: set[str] = set()  # requests that took the campaign up
         self._sent: SentTasks | None = None  # read when it is needed
+        self._unwritten: list[bytes] | None = None  # lines of an open batch
         self.has_ended = False  # and was not taken up again since
         try:
             _own(folder)
@@ -70,18 +73,19 @@ class Ledger:
 
     def _note(self, rows: list[list[str]]) -> None:
         """Index lines, so that no search reads all of them."""
+        first = {PART: self._parts, ARRAY: self._arrays}  # lines by their numbers
         for row in rows:
             kind, *words = row
             if kind == FILE and not self._file:
                 self._file = row
-            elif kind == PART:
-                self._parts.setdefault(words[0], row)
-            elif kind == ARRAY:
-                self._arrays.setdefault(words[0], row)
+            elif kind in first:
+                first[kind].setdefault(words[0], row)
             elif kind == JOB:
                 self._jobs.setdefault(words[0], words[1])
             elif kind == AGAIN:
                 self._again.add(words[0])
+            elif kind == WITHDRAWN:
+                self._arrays.pop(words[0], None)
             elif kind == TAKEN_UP:
                 self._requests.add(words[0])
             self.has_ended = kind == END or (self.has_ended and kind != TAKEN_UP)
@@ -255,6 +259,26 @@ class Ledger:
         """Note under which id it was submitted."""
         self._add([JOB, str(array), job])
 
+    def withdraw(self, array: int) -> None:
+        """Note that an array that was intended in this call was never asked for."""
+        self._add([WITHDRAWN, str(array)])
+        self._sent = None
+
+    @contextmanager
+    def batch(self) -> "Iterator[None]":
+        """Write the lines of a block together at its end, and have the disk keep them by one fsync.
+
+        Until then none of them lasts. Raises OSError at the end of the block when there is no room:
+        then none was written, and this object is of no more use.
+        """
+        self._unwritten = []
+        try:
+            yield
+        finally:
+            lines, self._unwritten = b"".join(self._unwritten), None
+            if lines:
+                self._write(lines)
+
     def _begin(self) -> None:
         """Make its file; OSError where another call did so since we looked."""
         self._end = os.open(self._path, OPTIONS | os.O_CREAT | os.O_EXCL, 0o600)
@@ -264,19 +288,25 @@ class Ledger:
 
     def _add(self, row: list[str]) -> None:
         """Add a line, which lasts before anything is done; OSError when there is no room."""
+        line = f"{' '.join(row)}\n".encode("ascii")
+        if self._unwritten is None:
+            self._write(line)
+        else:
+            self._unwritten.append(line)
+        self._note([row])
+
+    def _write(self, lines: bytes) -> None:
         if self._end == NONE:
             self._begin()
-        line = f"{' '.join(row)}\n".encode("ascii")
         before = os.lseek(self._end, 0, os.SEEK_END)
         try:
-            written = os.write(self._end, line)
+            written = os.write(self._end, lines)
             os.fsync(self._end)
         except OSError as error:
             raise OSError(error.errno, error.strerror, self._path) from None
-        if written != len(line):
+        if written != len(lines):
             os.ftruncate(self._end, before)
             raise OSError(NO_ROOM, "No space left on device", self._path)
-        self._note([row])
 
 
 def _opened(path: str) -> int:

@@ -14,7 +14,8 @@ from gridbridge.methods import as_user, owner
 from gridbridge.methods.arrays import order, verbs
 from gridbridge.methods.arrays import worker as worker_module
 from gridbridge.methods.arrays.order import Order
-from gridbridge.methods.arrays.sending import Sending, Sent
+from gridbridge.methods.arrays.sending import Sending
+from gridbridge.methods.arrays.sent import Sent
 from gridbridge.methods.arrays.worker import Gone, Worker
 from gridbridge.methods.owner import NotNow, Refused, RefusedThere
 from gridbridge.methods.scope import FIRST_SIGNAL
@@ -278,7 +279,7 @@ def test_no_ledger_is_begun_for_what_no_person_put_there(
 def test_what_became_of_an_array_is_a_line(asked: Callable[[str], Order]) -> None:
     """Whatever a cluster said: the next line would be told of another array."""
     (array,) = asked("send-arrays c.12 beta 3 0-9:1").arrays
-    one = Sent(array)
+    one = Sent(array, 0)
     one.error = RefusedThere("no queue\n0 77 \r\x85and more\u2028")
 
     assert one.line() == f"{REFUSED_THERE} 0 no queue 0 77 and more"

@@ -208,6 +208,64 @@ def test_a_line_for_which_there_is_no_room_is_none(
         assert ledger.arrays() == (("1", "gamma", "0:1", ""),)
 
 
+def test_a_batch_is_one_write_and_one_wait_for_the_disk(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of its lines lasts before; in memory each holds at once."""
+    waits: list[int] = []
+    with brought(folder) as ledger:
+        monkeypatch.setattr(os, "fsync", waits.append)
+        with ledger.batch():
+            ledger.intend(1, "beta", "0:1")
+            with pytest.raises(AlreadySubmitted):
+                ledger.intend(2, "beta", "0:1")
+            ledger.intend(2, "beta", "1:1")
+            assert Path(folder, "c.12").read_text() == "file 1000 abc\n"
+        assert len(waits) == 1
+        with ledger.batch():
+            pass
+        assert len(waits) == 1
+
+    with brought(folder) as ledger:
+        assert [row[0] for row in ledger.arrays()] == ["1", "2"]
+
+
+def _intend_two(ledger: Ledger) -> None:
+    with ledger.batch():
+        ledger.intend(1, "beta", "0:1")
+        ledger.intend(2, "beta", "1:1")
+
+
+def test_of_a_batch_for_which_there_is_no_room_nothing_lasts(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even the lines for which there was."""
+    with brought(folder) as ledger:
+        write = os.write
+        monkeypatch.setattr(os, "write", lambda end, data: write(end, data[:20]))
+        with pytest.raises(OSError, match="No space left"):
+            _intend_two(ledger)
+
+    assert Path(folder, "c.12").read_text() == "file 1000 abc\n"
+
+
+def test_a_withdrawn_array_is_as_if_it_had_not_been_intended(folder: str) -> None:
+    """Nobody was asked to submit it: its attempts may be in another array, or in it again."""
+    with brought(folder) as ledger, ledger.batch():
+        ledger.intend(1, "beta", "0:1")
+        ledger.intend(2, "beta", "1:1")
+        ledger.withdraw(1)
+        ledger.withdraw(2)
+
+    with brought(folder) as ledger:
+        assert ledger.arrays() == ()
+        ledger.intend(1, "beta", "0:1")
+        ledger.intend(3, "gamma", "1:1")
+        assert not ledger.was_repeated(1)
+    with brought(folder) as ledger:
+        assert [row[0] for row in ledger.arrays()] == ["1", "3"]
+
+
 def test_it_knows_of_which_array_an_answer_may_have_been_lost(folder: str) -> None:
     """What else bears its name at the cluster is nobody's then."""
     with brought(folder) as ledger:

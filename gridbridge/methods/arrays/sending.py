@@ -1,11 +1,14 @@
 """send-arrays: intended, submitted held, recorded, released, in this order and in one call.
 
-An array that is in root's ledger under an id is not submitted again. One whose answer was lost is
-looked up by its name. Only what the ledger has is released, so whenever this program is killed,
-nothing runs that the next call does not know.
+The intents of all arrays of a call are written together before the first submission, and their ids
+together before the release: a call waits twice for the disk, not twice for each array. An array
+that has an id in root's ledger is not submitted again. One whose answer was lost is looked up by
+its name. Only what the ledger has is released, so whenever this program is killed, nothing runs
+that the next call does not know (docs/decisions 0262, 0505).
 """
 
 import time
+from contextlib import contextmanager
 
 from gridbridge.errors import AlreadySubmitted, GridbridgeError
 from gridbridge.methods import owner
@@ -13,19 +16,20 @@ from gridbridge.methods.arrays.content import Content
 from gridbridge.methods.arrays.earlier import require_ended
 from gridbridge.methods.arrays.job import Site
 from gridbridge.methods.arrays.order import Order, is_number
+from gridbridge.methods.arrays.sent import Sent
 from gridbridge.methods.arrays.worker import Gone, Worker
 from gridbridge.methods.owner import NoOwner
-from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.state.ledger import Ledger
 from gridbridge.state.verified_campaign import VerifiedCampaign
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from gridbridge.methods.arrays.worker import Answers
 
-BEGINS_S = 20.0  # no array is begun later: it has to be released before the service's patience ends
+INTENDS_S = 10.0  # no array is intended later: clusters may be asked about earlier attempts first
+BEGINS_S = 20.0  # none is begun later: it has to be released before the service stops waiting
 SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 
 
@@ -38,7 +42,7 @@ def send(order: Order, ledger: Ledger) -> "Iterator[str]":
     content = None if all(ids) else _read(order, ledger)
     owner.require_person(order.config, order.file, ledger.uid)
     sending = Sending(order, ledger, content)
-    sent = list(sending.submitted())
+    sent = sending.submitted()
     sending.release(sent)
     return (one.line() for one in sent)
 
@@ -50,22 +54,6 @@ def _read(order: Order, ledger: Ledger) -> Content:
     return Content(order, brought, ledger)
 
 
-class Sent:
-    """An array, and how far it came."""
-
-    def __init__(self, array: ArrayId) -> None:
-        self.array = array
-        self.job = ""
-        self.is_new = False  # nothing else can bear its name
-        self.error: Exception | None = None
-
-    def line(self) -> str:
-        """Tell it to the service."""
-        if not self.error:
-            return f"0 {self.job or 0} "
-        return f"{owner.status_of(self.error)} {self.job or 0} {owner.in_a_line(self.error)}"
-
-
 class Sending:
     """One call's arrays; root notes each step."""
 
@@ -74,40 +62,74 @@ class Sending:
         self._ledger = ledger
         self._content = content
         self._worker = Worker(ledger.uid, self._begin)
+        self._began = time.monotonic()
 
-    def submitted(self) -> "Iterator[Sent]":
-        """Submit them one after another, as long as there is time and they are the ledger's."""
-        latest = time.monotonic() + BEGINS_S
-        for place, array in enumerate(self._order.arrays):
-            one = Sent(array)
+    def submitted(self) -> list[Sent]:
+        """Intend arrays, have each submitted held, and note the ids; return those that were begun.
+
+        The disk has all intents before the first submission, and all ids before the release.
+        """
+        asked = [Sent(array, place) for place, array in enumerate(self._order.arrays)]
+        intended: list[Sent] = []
+        with self._noted_together(intended):
+            intended.extend(self._each(asked, self._intend, INTENDS_S))
+        begun = list(self._each(intended, self._submit, BEGINS_S))
+        with self._noted_together(begun):
+            self._note(begun, intended[len(begun) :])
+        return begun
+
+    def _each(
+        self, arrays: list[Sent], act: "Callable[[Sent], None]", limit_s: float
+    ) -> "Iterator[Sent]":
+        """Give those that were acted on: as long as there is time and they are the ledger's."""
+        for sent in arrays:
             try:
-                self._submit(one, place)
+                if not sent.error:
+                    act(sent)
             except (GridbridgeError, OSError) as error:
-                one.error = error
-            yield one
-            if (
-                isinstance(one.error, Gone | AlreadySubmitted | NoOwner)
-                or time.monotonic() > latest
-            ):
+                sent.error = error
+            yield sent
+            is_last = isinstance(sent.error, Gone | AlreadySubmitted | NoOwner)
+            if is_last or time.monotonic() > self._began + limit_s:
                 return
 
-    def _submit(self, one: Sent, place: int) -> None:
-        """Intend it and have it submitted held; its id is in the ledger before it is told."""
-        number, ledger, order = one.array.array, self._ledger, self._order
-        one.job = ledger.job(number)
-        if not (one.job or order.is_of_copies):
-            require_ended(order, ledger, place)
-        if not one.job:
+    @contextmanager
+    def _noted_together(self, arrays: list[Sent]) -> "Iterator[None]":
+        """Have one write for all notes of a block; if it fails, none of the arrays goes on."""
+        try:
+            with self._ledger.batch():
+                yield
+        except OSError as error:
+            for sent in arrays:
+                sent.job, sent.error = "", sent.error or error
+
+    def _intend(self, sent: Sent) -> None:
+        number, ledger, order = sent.array.array, self._ledger, self._order
+        sent.job = ledger.job(number)
+        if not (sent.job or order.is_of_copies):
+            require_ended(order, ledger, sent.place)
+        if not sent.job:
             owner.require_account(ledger.uid)  # an array that nobody can submit is not intended
-        ledger.intend(number, order.cluster, order.tasks[place], order.is_of_copies)
-        if one.job:
+        ledger.intend(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
+        sent.is_new = not (sent.job or ledger.was_repeated(number))
+
+    def _submit(self, sent: Sent) -> None:
+        """Have an array submitted held, or adopted."""
+        if sent.job:
             return
-        one.is_new = not ledger.was_repeated(number)
-        job = self._worker.ask(SUBMIT, str(place), str(int(one.is_new)))
+        job = self._worker.ask(SUBMIT, str(sent.place), str(int(sent.is_new)))
         if not is_number(job):
             raise GridbridgeError(f"{job[:40]!r} is no id")
-        ledger.submitted(number, job)
-        one.job = job
+        sent.job = job
+
+    def _note(self, begun: list[Sent], unbegun: list[Sent]) -> None:
+        """Note new ids; arrays that nobody asked for are as if they had not been intended."""
+        for sent in begun:
+            if sent.job and not self._ledger.job(sent.array.array):
+                self._ledger.submitted(sent.array.array, sent.job)
+        for sent in unbegun:
+            if sent.is_new and not sent.error:
+                self._ledger.withdraw(sent.array.array)
 
     def release(self, sent: list[Sent]) -> None:
         """Let their tasks start; the new ones all at once."""

@@ -1,6 +1,7 @@
 """Rebalancing put together: alone, as the service account."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 
@@ -52,9 +53,12 @@ def plan(asked: Asked, path: str) -> Planned:
     if asked.what or not policy.storage:
         is_of_data = _is_of_data(asked, policy)
         return _run(policy, asked, is_of_data=is_of_data, is_acting=False)[0]
-    tasks, _ = _run(policy, asked, is_of_data=False, is_acting=False)
-    replicas, _ = _run(policy, asked, is_of_data=True, is_acting=False)
-    return merged(tasks, replicas)
+    with ThreadPoolExecutor(2) as threads:  # both mostly wait for answers
+        tasks, replicas = (
+            threads.submit(_run, policy, asked, is_of_data=is_of_data, is_acting=False)
+            for is_of_data in (False, True)
+        )
+    return merged(tasks.result()[0], replicas.result()[0])
 
 
 def quiesce(path: str, *, is_quiesced: bool) -> None:

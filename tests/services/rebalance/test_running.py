@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -124,3 +125,19 @@ def test_a_name_of_no_host_is_told_with_the_clusters_and_the_areas(
 
     there = "betta: no cluster and no storage area; there are beta, disk"
     assert (str(told.exception), begun) == (there, [])
+
+
+def test_a_plan_looks_at_tasks_and_at_datasets_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch, begun: list[bool]
+) -> None:
+    """Both wait for answers most of the time."""
+    decided, both = running._run, Barrier(2, timeout=20)
+
+    def meet(*words: Any, **known: Any) -> Any:
+        both.wait()
+        return decided(*words, **known)
+
+    monkeypatch.setattr(running, "_run", meet)
+
+    assert call("plan").output == "decided; decided\n"
+    assert sorted(begun) == [False, True]

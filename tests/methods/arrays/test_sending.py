@@ -1,0 +1,193 @@
+"""One call's arrays: the disk has each intent before its submission, each id before the release.
+
+The cluster is a file, to which the process that works as the owner adds what it is asked.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.methods import owner
+from gridbridge.methods.arrays import order, sending
+from gridbridge.methods.arrays.content import Content
+from gridbridge.methods.arrays.order import Order
+from gridbridge.methods.arrays.sending import Sending
+from gridbridge.methods.arrays.sent import Sent
+from gridbridge.state.ledger import Ledger
+
+MANY = 20
+CONFIG: dict[str, dict[str, object]] = {
+    "site": {"cluster": "alpha"},
+    "cluster": {"beta": {"qmaster_port": 1}},
+}
+
+
+class Cluster:
+    """What a cluster was asked, and what root's ledger had then."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file, self.ledger = folder / "asked", folder / "ledger" / "c.12"
+        self._file.touch()
+        self.refused = ""  # the name of the array that it does not take
+        self.held = ""  # what it finds under any name
+
+    def asked(self) -> list[tuple[str, int, int]]:
+        """Return each request, with the number of intents and ids in the ledger at that time."""
+        rows = (line.split() for line in self._file.read_text().splitlines())
+        return [(word, int(intents), int(ids)) for word, intents, ids in rows]
+
+    def find(self, _name: str) -> str:
+        """Look for an array."""
+        self._note("find")
+        return self.held
+
+    def submit(self, name: str) -> str:
+        """Take an array; its id is its number and 100."""
+        self._note("submit")
+        if name == self.refused:
+            raise GridbridgeError("not this one")
+        return str(100 + int(name.rpartition(".")[2]))
+
+    def release(self, jobs: list[str]) -> None:
+        """Release arrays."""
+        self._note(f"release:{','.join(jobs)}")
+
+    def act(self, _name: str, job: str, is_repeated: bool) -> str:
+        """Release an array of an earlier call."""
+        self._note(f"act:{job}:{is_repeated:d}")
+        return ""
+
+    def spec(self, array: object, _tasks: object, _person: str) -> str:
+        """Return what is submitted, as the campaign's file would tell it."""
+        return str(array)
+
+    def tasks(self, _place: int) -> None:
+        """Return nothing."""
+
+    def _note(self, word: str) -> None:
+        lines = self.ledger.read_text().splitlines()
+        ids = sum(line.startswith("job ") for line in lines)
+        with self._file.open("a") as file:
+            file.write(f"{word} {sum(line.startswith('array ') for line in lines)} {ids}\n")
+
+
+@pytest.fixture(name="cluster")
+def _cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    cluster = Cluster(tmp_path)
+    monkeypatch.setattr(order.owner, "read_config", lambda _: CONFIG)
+    monkeypatch.setattr(owner, "become", lambda uid: f"person {uid}")
+    monkeypatch.setattr(sending, "Site", lambda *_: cluster)
+    return cluster
+
+
+def send(cluster: Cluster, count: int = MANY) -> list[Sent]:
+    """Do what one call does."""
+    words = (f"{number} {number}:1" for number in range(1, count + 1))
+    asked = Order(f"send-arrays c.12 beta {' '.join(words)}".split())
+    with Ledger(12, str(cluster.ledger.parent)) as ledger:
+        ledger.require(os.getuid(), "digest")
+        one = Sending(asked, ledger, cast("Content", cluster))
+        sent = one.submitted()
+        one.release(sent)
+        one._worker.scope.end()  # it has the ledger, too; after a call its process ends with us
+        os.waitpid(one._worker.scope.pid, 0)
+    return sent
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Have each wait for the disk add something to the list."""
+    waits: list[int] = []
+    fsync: Callable[[int], None] = os.fsync
+
+    def counting(end: int) -> None:
+        waits.append(end)
+        fsync(end)
+
+    monkeypatch.setattr(os, "fsync", counting)
+    return waits
+
+
+@pytest.mark.parametrize("count", [1, MANY])
+def test_a_call_waits_twice_for_the_disk_however_many_arrays_it_sends(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    with Ledger(12, str(cluster.ledger.parent)) as ledger:
+        ledger.require(os.getuid(), "digest")
+    waits = counted(monkeypatch)
+
+    assert [sent.line() for sent in send(cluster, count)] == [f"0 {101 + n} " for n in range(count)]
+    assert len(waits) == 2
+
+
+def test_intents_last_before_any_submission_and_ids_before_the_release(cluster: Cluster) -> None:
+    send(cluster, 3)
+
+    assert cluster.asked() == [
+        *(("submit", 3, 0) for _ in range(3)),
+        ("release:101,102,103", 3, 3),
+    ]
+
+
+def test_an_array_for_which_there_was_no_time_is_as_if_nobody_had_asked(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next call does not look for it at its cluster."""
+    with monkeypatch.context() as late:
+        late.setattr(sending, "BEGINS_S", -1.0)
+        assert len(send(cluster, 3)) == 1
+    with Ledger(12, str(cluster.ledger.parent)) as ledger:
+        assert [row[0] for row in ledger.arrays()] == ["1"]
+    send(cluster, 3)
+
+    assert [word for word, _, _ in cluster.asked()[2:]] == [
+        *("submit", "submit"),
+        *("release:102,103", "act:101:0"),
+    ]
+
+
+def test_arrays_are_held_until_their_ids_have_room(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next call finds them, and submits none twice."""
+    write = os.write
+
+    def full(end: int, data: bytes) -> int:
+        return write(end, data[:7] if data.startswith(b"job ") else data)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "write", full)
+        told = [sent.line() for sent in send(cluster, 2)]
+    assert [line.partition("No space")[0] for line in told] == ["1 0 [Errno 28] "] * 2
+    assert [word for word, _, _ in cluster.asked()] == ["submit", "submit"]
+    cluster.held = "101"
+    send(cluster, 1)
+
+    assert [word for word, _, _ in cluster.asked()[2:]] == ["find", "act:101:1"]
+
+
+def test_nothing_is_submitted_whose_intent_has_no_room(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    with Ledger(12, str(cluster.ledger.parent)) as ledger:
+        ledger.require(os.getuid(), "digest")
+
+    def full(end: int, data: bytes) -> int:
+        return write(end, data[:7] if data.startswith(b"array ") else data)
+
+    monkeypatch.setattr(os, "write", full)
+
+    assert all("No space" in sent.line() for sent in send(cluster, 2))
+    assert cluster.asked() == []
+    assert "array" not in cluster.ledger.read_text()
+
+
+def test_an_array_that_its_cluster_refuses_keeps_no_other(cluster: Cluster) -> None:
+    cluster.refused = "gc.alpha.12.2"
+
+    assert [sent.line() for sent in send(cluster, 3)] == ["0 101 ", "1 0 not this one", "0 103 "]
+    assert cluster.asked()[-1] == ("release:101,103", 3, 2)
