@@ -8,6 +8,7 @@ import logging
 import os
 
 STREAMS = (1, 2)  # both, if they lead to the same file
+MOST_CHARACTERS = 16_384  # of an event: what people wrote may be in it
 
 
 class RotatedLog(logging.StreamHandler):  # type: ignore[type-arg] # generic for mypy alone
@@ -22,6 +23,14 @@ class RotatedLog(logging.StreamHandler):  # type: ignore[type-arg] # generic for
         if self._path:
             follow(self._path)
         super().emit(record)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return an event's text; of a very long one the middle is left out."""
+        text = super().format(record)
+        if len(text) <= MOST_CHARACTERS:
+            return text
+        half = MOST_CHARACTERS // 2
+        return f"{text[:half]}... ({len(text) - 2 * half} characters left out) ...{text[-half:]}"
 
 
 def _path() -> str:

@@ -48,6 +48,16 @@ def test_a_log_that_nobody_moves_stays(log: Path) -> None:
     assert log.read_text() == "before\nevent=first\nprinted first\n"
 
 
+def test_of_a_very_long_event_the_middle_is_left_out(log: Path) -> None:
+    """What people and clusters wrote may be in it."""
+    events(log, f"begin{'x' * 100_000}end")
+
+    event, _ = log.read_text().splitlines()
+    assert event.startswith("event=beginxxx")
+    assert event.endswith("xxxend")
+    assert len(event) < 17_000
+
+
 def test_standard_error_that_is_no_file_stays_what_it_is(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], input="first\n", capture_output=True, text=True, check=True

@@ -23,6 +23,7 @@ from gridbridge.model.campaigns.events import ROOTS, Code, Kind
 from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.campaigns.request import Verb
 from gridbridge.model.campaigns.sections import Notifications, Runner
+from gridbridge.model.message import short
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
 from gridbridge.model.report import count
 from gridbridge.services.campaigns.nikita.watch import Watch
@@ -32,6 +33,7 @@ from gridbridge.services.campaigns.subscribing import Subscribing
 from gridbridge.services.encoding import decode
 from gridbridge.shell import files, host
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.quota import Quota
 from gridbridge.state import campaign_files, publishing, tasks_shown
 from gridbridge.state.campaign_files import NewFile
 from gridbridge.state.campaign_register import CampaignRegister
@@ -44,6 +46,8 @@ TRIED = "its failed tasks were tried again since"
 KEPT = timedelta(days=30)  # files of ended campaigns: their tasks may be tried again
 PURGED_AT_ONCE = 500  # campaigns in a sweep: a cycle shall not take minutes
 ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000  # who asked looks within minutes
+MOST_REFUSAL = 4000  # characters of what is wrong with a file: much of it may be the file's own
+NOBODY = -1  # whose a file is that can't be read
 NO_WISHES = Notifications()
 USUAL = Runner()
 MB = 1_000_000
@@ -87,10 +91,12 @@ class Intake:
         self._rules = rules
         self._watch = Watch(clock, watched)
         self._waiting: set[str] = set()  # tokens of what was told once
+        self._quota = Quota(clock.steady_s)  # of lines about each uid
 
     def take(self) -> int:
         """Take in new campaigns, and do what owners ask; return how many of both."""
         listed = campaign_files.names(self._folder)
+        self._quota.tell_left_out(_log)
         taken = 0
         for token, found in campaign_files.new(listed, self._folder):
             with self._one(token):
@@ -226,7 +232,7 @@ class Intake:
         if known and (isinstance(found, str) or not _is_of(known, found)):
             made = ANOTHER
         if isinstance(made, str):
-            self._refuse(token, made)
+            self._refuse(token, made, NOBODY if isinstance(found, str) else found.uid)
             return False
         if not known:
             made = replace(made, number=self._free_number())
@@ -240,7 +246,7 @@ class Intake:
         """Do so with what adds tasks to a campaign."""
         part = self._parts.keep(found)
         if isinstance(part, str):
-            self._refuse(found.token, part)
+            self._refuse(found.token, part, found.uid)
             return False
         self._given.note(part.campaign, found.uid, part.digest, part.number)
         told = {"campaign": part.campaign, "tasks": part.tasks}
@@ -254,9 +260,11 @@ class Intake:
         free = (n for n in counting(after) if not campaign_files.is_number_taken(n, self._folder))
         return next(free)
 
-    def _refuse(self, token: str, problem: str) -> None:
-        _log.warning("event=no_campaign token=%s why=%r", token, problem)
-        campaign_files.answer(token, {"refused": problem}, self._published)
+    def _refuse(self, token: str, problem: str, uid: int) -> None:
+        if self._quota.allows(uid):
+            _log.warning("event=no_campaign token=%s uid=%d why=%r", token, uid, short(problem))
+        told = problem if len(problem) <= MOST_REFUSAL else f"{problem[:MOST_REFUSAL]}..."
+        campaign_files.answer(token, {"refused": told}, self._published)
         campaign_files.drop(token, self._folder)
 
     def _new(self, found: NewFile) -> Campaign | str:

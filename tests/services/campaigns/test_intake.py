@@ -32,7 +32,9 @@ from gridbridge.services.campaigns import intake
 from gridbridge.services.campaigns.requests import Requests
 from gridbridge.services.campaigns.runner import TAKING_S, take_all
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.quota import LINES
 from gridbridge.state import campaign_files, tasks_shown
+from gridbridge.state.campaign_inbox import A_SCAN
 from gridbridge.state.campaign_register import CampaignRegister
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
@@ -481,6 +483,22 @@ def test_a_first_line_that_root_would_not_read_is_refused(site: Site) -> None:
     assert site.intake.take() == 0
     assert "no first line of at most 4194304 bytes" in site.answer(token)["refused"]
     assert site.files() == []
+
+
+def test_what_is_wrong_with_a_file_fills_no_disk(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither one with names of megabytes, nor very many files."""
+    long = asdict(SWEEP) | {"clusters": {"x" * 3_000_000: {"exec_file": "x"}}}
+    token = site.bring(long, "a")
+    for _ in range(6):
+        for _ in range(A_SCAN):
+            site.bring([1], "a")
+        site.intake.take()
+
+    assert len(site.answer(token)["refused"]) < 5000
+    assert len(caplog.records) == LINES
+    assert len(caplog.text) < 1000 * LINES
 
 
 @pytest.mark.parametrize(
