@@ -110,7 +110,7 @@ CLIENT = """#!/bin/sh
 echo "${{0##*/}} $*" >>{folder}/asked.$SGE_CELL
 case "${{0##*/}} $*" in
 "qconf -sc") echo "remote remote BOOL == YES NO FALSE 0";;
-"qconf -sq*") printf '%s\\n' 'qname all.q' 'hostlist master' 'slots 1';;
+"qconf -sq "*) printf '%s\\n' '{queue}' 'hostlist master' 'slots 1';;
 "qconf -spl") echo mpi;;
 "qconf -sel"|"qconf -so"|"qconf -sm"|"qconf -ss"|"qconf -sh") echo "no such list defined";;
 qstat*) echo '<job_info><queue_info></queue_info><job_info></job_info></job_info>';;
@@ -119,25 +119,43 @@ esac
 """
 
 
-def test_no_cell_is_asked_the_same_twice(tmp_path: Path) -> None:
-    """Transfer queues, best-effort queues and the balancer ask for much of the same."""
+def site(folder: Path, more: str = "", queue: str = "qname all.q") -> Policy:
+    """Return the policy of a site whose clients of both cells answer from a script."""
     cells = ""
     for name, port in (("a", 1), ("b", 3)):
-        common = tmp_path / name / "common"
+        common = folder / name / "common"
         common.mkdir(parents=True)
         (common / "act_qmaster").write_text("master\n")
         cells += f"[cluster.{name}]\nqmaster_port = {port}\nexecd_port = {port + 1}\n"
-        cells += f'root = "{tmp_path}"\ncell = "{name}"\nbinaries = "{tmp_path}"\n'
+        cells += f'root = "{folder}"\ncell = "{name}"\nbinaries = "{folder}"\n'
     for program in ("qconf", "qstat", "qping"):
-        (tmp_path / program).write_text(CLIENT.format(folder=tmp_path))
-        (tmp_path / program).chmod(0o755)
-    path = tmp_path / "gridbridge.toml"
-    queue = '[queue.q]\ncluster = "b"\nslots = 2\npending_limit = 4\n'
-    path.write_text(f'[site]\ncluster = "a"\n{cells}{queue}')
+        (folder / program).write_text(CLIENT.format(folder=folder, queue=queue))
+        (folder / program).chmod(0o755)
+    path = folder / "gridbridge.toml"
+    first = '[queue.q]\ncluster = "b"\nslots = 2\npending_limit = 4\n'
+    path.write_text(f'[site]\ncluster = "a"\n{cells}{first}{more}')
+    return policy_file.load(str(path))
 
-    tuple(service.findings(policy_file.load(str(path)), "", Clock()))
+
+def test_no_cell_is_asked_the_same_twice(tmp_path: Path) -> None:
+    """Transfer queues, best-effort queues and the balancer ask for much of the same."""
+    tuple(service.findings(site(tmp_path), "", Clock()))
 
     for name in ("a", "b"):
         questions = (tmp_path / f"asked.{name}").read_text().splitlines()
         assert "qconf -sc" in questions
         assert {one for one in questions if questions.count(one) > 1} == set()
+
+
+@pytest.mark.parametrize(
+    "item", ["version", "order of transfer queues", "storage pile: names", "room in {folder}"]
+)
+def test_the_check_judges_each_part_of_a_site(tmp_path: Path, item: str) -> None:
+    """Old programs, an order that was not set up, taken names and a full TMPDIR."""
+    queues = f"qname q' 'hostlist master' 'tmpdir {tmp_path}' 'seq_no 1' '' 'qname r' 'seq_no 2"
+    more = '[queue.r]\ncluster = "b"\nslots = 2\npending_limit = 4\n'
+    area = f'[storage.pile]\ncluster = "a"\npath = "{tmp_path}"\n'
+
+    found = service.findings(site(tmp_path, more + area, queues), "", Clock())
+
+    assert item.format(folder=tmp_path) in {finding.item for finding in found}
