@@ -104,7 +104,10 @@ class Sensor:
         if time.monotonic() - self._started < START_AGAIN_S or lock.is_held(path):
             return
         self._started = time.monotonic()
-        start(self._poller, self._home)
+        try:
+            start(self._poller, self._home)
+        except OSError as error:  # no process can be had now; a later look tries again
+            self._tell(f"no poller could be started: {error.strerror}")
 
     def _hangs(self, beat: float, now: float, passed: float) -> bool:
         """Say whether the poller gave no sign of life for long, by a clock that nobody sets.

@@ -16,6 +16,7 @@ import pytest
 
 from gridbridge.methods.sensor import NOTHING_YET, QUIT, REPORT, Requests, Sensor
 from gridbridge.state import published
+from tests.services.work.test_threads import without_room
 from tests.shell.holders import a_holder
 
 EMPTY = b"begin\nend\n"
@@ -384,6 +385,12 @@ def test_a_poller_is_started_as_the_service_when_none_runs(idle_home: Path) -> N
     status = Path(f"/proc/{execd.sensor.pid}/status").read_text()
     assert f"Uid:\t{os.getuid()}\t{os.geteuid()}\t" in status
     assert execd.end() == 0
+
+
+def test_a_sensor_goes_on_where_no_process_can_be_started(home: Path) -> None:
+    (home / "poller.lock").unlink()
+
+    without_room(lambda _: a_sensor(home).see_to_poller())
 
 
 def test_one_that_ends_at_once_is_not_started_again_for_a_while(idle_home: Path) -> None:
