@@ -17,8 +17,10 @@ from gridbridge.errors import GridbridgeError, OutputError, ReaderGone
 STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold red"}
 
 
-def dated(text: str, stream: TextIO) -> str:
+def dated(text: str, stream: TextIO | None) -> str:
     """Begin each line with the time if the stream is appended to a file, as cron does."""
+    if stream is None:  # closed by the shell: >&-
+        return text
     try:
         end = stream.fileno()
         is_file = stat.S_ISREG(os.fstat(end).st_mode)

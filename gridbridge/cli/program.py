@@ -15,7 +15,7 @@ from gridbridge.cli import output
 from gridbridge.errors import GridbridgeError, ReaderGone
 
 DEBUGS = ("gridbridge", "gridsub")  # programs that show where, by --debug
-DATED = ("gridbridge-balance",)  # programs whose output cron appends to a log
+DATED = ("gridbridge", "gridbridge-balance")  # cron appends their errors to a log
 DONE, ERROR = 0, 2
 INTERRUPTED = 130  # as a shell reports SIGINT
 READER_GONE = 141  # as a shell reports SIGPIPE

@@ -1,5 +1,6 @@
 """gridbridge rebalance: which waiting tasks and copies should be on other hosts."""
 
+import sys
 from dataclasses import replace
 
 import click
@@ -207,17 +208,22 @@ def show(planned: Planned, checked: Checked | None, *, is_json: bool) -> None:
         dropped = {"dropped": [_rejected(one) for one in checked.dropped]} if checked else {}
         output.as_json(plain(advice) | done | dropped)
         return
-    output.line(advice.sentence)
+    _say(advice.sentence)
     for move in advice.moves:
-        output.line(f"  {worded(move)}")
+        _say(f"  {worded(move)}")
     for one in advice.rejected[:MOST_SHOWN]:
-        output.line(f"  not {_named(one)}: {one.reason}")
+        _say(f"  not {_named(one)}: {one.reason}")
     if (more := len(advice.rejected) - MOST_SHOWN) > 0:
-        output.line(f"  and {more} more that are not moved; --json has all")
+        _say(f"  and {more} more that are not moved; --json has all")
     if checked:
-        output.line(f"moved: {len(checked.moves)}, dropped: {len(checked.dropped)}")
+        _say(f"moved: {len(checked.moves)}, dropped: {len(checked.dropped)}")
         for one in checked.dropped:
-            output.line(f"  not {_named(one)} any more: {one.reason}")
+            _say(f"  not {_named(one)} any more: {one.reason}")
+
+
+def _say(text: str) -> None:
+    """Print a line, with the time in a log that cron appends to."""
+    output.line(output.dated(text, sys.stdout))
 
 
 def plain(advice: Advice) -> dict[str, object]:

@@ -1,6 +1,9 @@
 """gridbridge rebalance plan: what it prints, in lines and as JSON."""
 
 import json
+import re
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +18,8 @@ from gridbridge.model.rebalance.snapshot import Snapshot
 from gridbridge.services.rebalance import running
 from gridbridge.services.rebalance.deciding import Planned
 
+AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
+MAIN = "from gridbridge.cli.main import main; main()"
 GIVEN = {
     "now": "2026-11-25T12:00:00+00:00",
     "hosts": [
@@ -52,6 +57,27 @@ def test_it_tells_moves_and_reasons_as_lines(path: str) -> None:
         "  not gone 7: its job is not listed",
         "  not align 2: it is running",
     ]
+
+
+@pytest.mark.parametrize(
+    ("redirection", "begins"), [(">>", AT), (">", "")], ids=["appended to a log", "a file"]
+)
+def test_lines_that_are_appended_to_a_file_begin_with_the_time(
+    path: str, tmp_path: Path, redirection: str, begins: str
+) -> None:
+    """Cron appends what a round says, and why none could be done, to rebalance.log."""
+    log = tmp_path / "rebalance.log"
+    for source in (path, "/nowhere"):
+        script = (
+            f'"$0" -c "$1" rebalance plan host alpha --from {source} {redirection}{log}.new 2>&1'
+        )
+        subprocess.run(("sh", "-c", script, sys.executable, MAIN), check=False, timeout=60)
+        with log.open("a") as whole:
+            whole.write(Path(f"{log}.new").read_text())
+
+    lines = log.read_text().splitlines()
+    for words in ("alpha is full of copies .*", "  align 1 .*", "gridbridge: /nowhere: .*"):
+        assert any(re.fullmatch(begins + words, line) for line in lines)
 
 
 def test_it_tells_the_same_as_json(path: str) -> None:

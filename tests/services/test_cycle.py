@@ -19,6 +19,8 @@ from gridbridge.services import cycle
 from gridbridge.services.campaigns.starting import tell
 from gridbridge.services.cycle import FIRST_PAUSE_S, LONGEST_PAUSE_S, NOTHING
 from gridbridge.services.journal import Entry, Journal
+from gridbridge.services.version import version
+from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
@@ -335,3 +337,4 @@ def test_a_lock_that_another_holds_is_one_line_and_an_exit_status(
 
     assert (ended.value.code, said) == (3, "gridbridge-balance: another one runs\n")
     assert capsys.readouterr().err == ""
+    assert lock.version_of_holder(path) == version()

@@ -1,5 +1,6 @@
 """After a rotation a program's events, and what else it prints, are in the file of its name."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,16 @@ logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[RotatedL
 for line in sys.stdin:
     logging.info("event=%s", line.strip())
     print("printed", line.strip(), flush=True)
+"""
+
+
+SERVICE = """
+import logging, os, sys
+from types import SimpleNamespace
+from gridbridge.services import process
+process.start_log(SimpleNamespace(site=SimpleNamespace(log_level="info")))
+os.rename(sys.argv[1], f"{sys.argv[1]}.1")
+logging.info("event=second")
 """
 
 
@@ -41,6 +52,13 @@ def test_a_program_goes_on_in_the_new_file(log: Path, between: str) -> None:
     assert log.read_text() == "event=second\nprinted second\n"
 
 
+def test_the_log_of_a_service_is_such_a_log(log: Path) -> None:
+    with log.open("ab") as end:
+        subprocess.run([sys.executable, "-c", SERVICE, str(log)], stderr=end, check=True)
+
+    assert log.read_text().endswith(" event=second\n")
+
+
 def test_a_log_that_nobody_moves_stays(log: Path) -> None:
     log.write_text("before\n")
     events(log, "first")
@@ -64,6 +82,15 @@ def test_standard_error_that_is_no_file_stays_what_it_is(tmp_path: Path) -> None
     )
 
     assert (done.stderr, done.stdout) == ("event=first\n", "printed first\n")
+
+
+def test_each_log_that_cron_appends_to_is_rotated() -> None:
+    root, rules = CONF.parents[2], CONF.read_text()
+    texts = [*(root / "conf/cron.d").iterdir(), *(root / "docs").glob("*.md")]
+    logs = {log for text in texts for log in re.findall(r">>(/var/\S+\.log)", text.read_text())}
+
+    assert "/var/lib/gridbridge/datasets.log" in logs
+    assert {log for log in logs if not re.search(rf"^(.* )?{log} ", rules, re.MULTILINE)} == set()
 
 
 @pytest.mark.skipif(not shutil.which("logrotate"), reason="needs logrotate")
