@@ -147,7 +147,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]
     if not policy.why_no_queues and not cells[policy.site.cluster].trouble:
         facts = replace(facts, queues=queue_states(policy))
     yield from decisions.no_queue(policy)
-    yield from dropped_clusters.findings(shown.read_transfers(PUBLISHED), policy.clusters)
+    yield from _dropped(policy)
     yield from decisions.running_findings(facts, policy)
     queues = _queues(home)
     yield from nameless.findings(queues, policy)
@@ -164,6 +164,17 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]
     has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
     for queue, situation in situations.items():
         yield from _queue(queue, situation, facts.poller if has_values else None)
+
+
+def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[Finding]:
+    """Judge what is published of transfers; a file that can't be read hides no other finding."""
+    try:
+        transfers = shown.read_transfers(folder)
+    except (GridbridgeError, OSError) as error:
+        hint = "gridbridge-poller publishes it again when a transfer changes, or when it is started"
+        yield Finding(item="published", state=State.BROKEN, found=str(error), hint=hint)
+        return
+    yield from dropped_clusters.findings(transfers, policy.clusters)
 
 
 def _besteffort(policy: Policy, cells: dict[str, CellFacts]) -> tuple[Finding, ...]:

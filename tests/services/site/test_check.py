@@ -16,6 +16,7 @@ from gridbridge.services.site.check import _item
 from gridbridge.services.site.setup import HomeSeen
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
+from tests.services.site.test_brokerage import policy as brokerage_policy
 
 
 def test_what_people_wrote_steers_no_terminal_of_root() -> None:
@@ -25,6 +26,16 @@ def test_what_people_wrote_steers_no_terminal_of_root() -> None:
 
     assert (item.found.isprintable(), item.hint.isprintable()) == (True, True)
     assert "all is well" in item.found
+
+
+def test_a_published_file_that_can_not_be_read_hides_no_other_finding(tmp_path: Path) -> None:
+    """A stolen service account would have none of them told."""
+    os.mkfifo(tmp_path / "transfers.json")
+
+    (finding,) = service._dropped(brokerage_policy("cost"), str(tmp_path))
+
+    assert (finding.item, finding.state) == ("published", State.BROKEN)
+    assert finding.found == f"{tmp_path}/transfers.json: not a regular file of one link"
 
 
 def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_needs(
