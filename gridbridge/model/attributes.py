@@ -35,14 +35,18 @@ def varying(text: str) -> Varying:
     return Varying(usual=usual, others=others)
 
 
-def lists(text: str) -> tuple[tuple[str, dict[str, str]], ...]:
-    """Read a list of pairs of a queue as it usually is, and as each host or group has it.
+def by_place(text: str) -> tuple[tuple[str, str], ...]:
+    """Return a queue's value as it usually is, and as each host or group has it.
 
-    Each list comes with the suffix of the queue's name in qconf(1): nothing, `@n1` or `@@big`.
+    Each comes with the suffix of the queue's name in qconf(1): nothing, `@n1` or `@@big`.
     """
     every = varying(text)
-    others = ((f"@{where}", pairs(value)) for where, value in every.others)
-    return (("", pairs(every.usual)), *others)
+    return (("", every.usual), *((f"@{where}", value) for where, value in every.others))
+
+
+def lists(text: str) -> tuple[tuple[str, dict[str, str]], ...]:
+    """Read a list of pairs of a queue as `by_place` does."""
+    return tuple((where, pairs(value)) for where, value in by_place(text))
 
 
 def pairs(value: str) -> dict[str, str]:

@@ -195,6 +195,36 @@ def test_who_may_not_know_the_nodes_is_told_so(
     assert of_folder.stderr == ""
 
 
+RACK = """
+[provider.rack]
+kind = "power"
+way = "command"
+program = "/bin/true"
+[power.alpha-n1]
+provider = "rack"
+[squeeze]
+enabled = {}
+"""
+
+
+@pytest.mark.parametrize(("enabled", "lines"), [("true", 2), ("false", 1)])
+def test_who_can_not_see_what_rests_is_told_that_nothing_is_squeezed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enabled: str, lines: int
+) -> None:
+    """In the JSON as well: a round may decide otherwise."""
+    monkeypatch.setattr(cells, "printed", lambda *_: saved.read(str(folder)))
+    monkeypatch.setattr(remembering, "is_hidden", lambda: True)
+    config = site(tmp_path)
+    with open(config, "a", encoding="utf-8") as end:
+        end.write(RACK.format(enabled))
+
+    done = run("plan", "--config", config, "--max-nodes", "9", "--json")
+
+    assert len(done.stderr.splitlines()) == lines
+    assert json.loads(done.stdout)["unseen"] == done.stderr.splitlines()
+    assert ("nothing is squeezed in this plan" in done.stderr) == (enabled == "true")
+
+
 def site(folder: Path) -> str:
     """Write a configuration, and return its path."""
     path = folder / "site.toml"

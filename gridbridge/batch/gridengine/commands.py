@@ -117,6 +117,11 @@ def every_job(cell: Cell) -> Argv:
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", "*", "-xml", "-f", "-r")
 
 
+def projects(cell: Cell) -> Argv:
+    """List all waiting jobs with their projects."""
+    return (f"{cell.binaries}/qstat", "-s", "p", "-u", "*", "-ext", "-xml")
+
+
 def hosts(cell: Cell, names: tuple[str, ...] = ()) -> Argv:
     """List the execution hosts, with what each says of these resources."""
     shown = ("-F", ",".join(names)) if names else ()

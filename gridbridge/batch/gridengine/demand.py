@@ -25,6 +25,7 @@ from gridbridge.batch.gridengine.parse import (
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.names import is_of_campaign
+from gridbridge.model.elastic.access import Identity
 from gridbridge.model.elastic.cell import Begun, CellSeen, Host, Instance, Shape, Waiting
 from gridbridge.model.elastic.layout import Layout, Relation
 from gridbridge.model.elastic.nodes import short_name
@@ -142,6 +143,7 @@ class _Rows:
         self._deferred, self._caps = laid_out.deferred, laid_out.caps
         self._promised, self._long_name = laid_out.promised, laid_out.long_name
         self._exclusive = _exclusive(laid_out)
+        self._identities = _Identities(laid_out)
         self._running: list[int] = []  # in the queue that is being walked through
         self._slots_of: Counter[tuple[str, str, str]] = Counter()  # by owner, name and start
         self._is_taken = False  # by a task that has its host alone
@@ -228,7 +230,7 @@ class _Rows:
             job in self._deferred,
             "predecessor_jobs" in leafs,
             is_of_campaign(leafs.get("JB_name", "")),
-            _shape(element, leafs, self._long_name),
+            _shape(element, leafs, self._long_name, self._identities.of(job, leafs)),
         )
         if job in self._caps:
             key = key._replace(shape=replace(key.shape, array=job))
@@ -237,6 +239,26 @@ class _Rows:
             group = self._groups[key] = _Group(submitted)
         kind = owner, leafs.get("JB_name", "")
         group.add(job, count_tasks(tasks), submitted, kind)
+
+
+class _Identities:
+    """What of each job the cell's lists judge by."""
+
+    def __init__(self, laid_out: Layout) -> None:
+        accesses = laid_out.accesses
+        self._by_owner = any(one.names_users for one in accesses)
+        by_project = any(one.names_projects for one in accesses)
+        self._projects = laid_out.projects if by_project else None
+        self._groups, self._checkpoints = laid_out.owners_groups, laid_out.checkpoints
+
+    def of(self, job: int, leafs: Mapping[str, str]) -> Identity:
+        """Return the same for jobs that are judged alike."""
+        return Identity(
+            owner=leafs.get("JB_owner", "") if self._by_owner else "",
+            group=self._groups.get(job, "") if self._by_owner else "",
+            project=None if self._projects is None else self._projects.get(job, ""),
+            checkpoint=self._checkpoints.get(job, ""),
+        )
 
 
 def _exclusive(laid_out: Layout) -> frozenset[str]:
@@ -250,7 +272,12 @@ def _read_rows(document: bytes, *, zone: tzinfo, laid_out: Layout) -> _Rows:
     return rows
 
 
-def _shape(element: "_Element", leafs: Mapping[str, str], long_name: Callable[[str], str]) -> Shape:
+def _shape(
+    element: "_Element",
+    leafs: Mapping[str, str],
+    long_name: Callable[[str], str],
+    identity: Identity,
+) -> Shape:
     """Read what a job asks for; most ask for nothing but slots."""
     pe, requests, queues = "", list[tuple[str, str]](), list[str]()
     is_range = False
@@ -272,6 +299,7 @@ def _shape(element: "_Element", leafs: Mapping[str, str], long_name: Callable[[s
         requests=tuple(requests),
         queues=tuple(queues),
         is_range=is_range,
+        identity=identity,
     )
 
 

@@ -9,14 +9,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from gridbridge.batch.gridengine import qconf
+from gridbridge.batch.gridengine import commands, qconf
 from gridbridge.batch.gridengine.membership import reservations
-from gridbridge.batch.gridengine.parse import count_tasks, parse_caps
+from gridbridge.batch.gridengine.parse import count_tasks, parse_caps, parse_judged, take_rows
 from gridbridge.batch.gridengine.status import names, queue_settings, show
-from gridbridge.batch.gridengine.submit import deferred, detail
+from gridbridge.batch.gridengine.submit import call, deferred, detail
 from gridbridge.errors import ParseError
 from gridbridge.model.attributes import words
+from gridbridge.model.elastic.access import ACCESS, GROUP, UserList, access_of
 from gridbridge.model.elastic.layout import (
+    ARCH,
     LIMITS,
     MEMORY,
     Counted,
@@ -29,22 +31,32 @@ from gridbridge.model.elastic.layout import (
 )
 from gridbridge.model.route import Cell
 from gridbridge.model.site.setup import Complex
+from gridbridge.shell.runner import LIST_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lxml.etree import _Element
 
 Texts: TypeAlias = Mapping[str, str]
 Tables: TypeAlias = Mapping[str, Texts]
 
 COMPLEXES, ENVIRONMENTS, GROUPS = "complexes", "environments", "hostgroups"
 QUEUES, DEFERRED, CAPS, PROMISED = "queues", "deferred", "concurrency", "reservations"
-KEYS = (COMPLEXES, ENVIRONMENTS, GROUPS, QUEUES, DEFERRED, CAPS, PROMISED)
+USER_LISTS, PROJECTS, JOB_GROUPS, CHECKPOINTS = "userlists", "projects", "groups", "checkpoints"
+OF_ACCESS = (USER_LISTS, PROJECTS, JOB_GROUPS, CHECKPOINTS)
+KEYS = (COMPLEXES, ENVIRONMENTS, GROUPS, QUEUES, DEFERRED, CAPS, PROMISED, *OF_ACCESS)
 SPREADS = {
     "$pe_slots": Spread.ONE_HOST,
     "$fill_up": Spread.ANY_HOSTS,
     "$round_robin": Spread.ANY_HOSTS,
 }
+ACL = "ACL"  # in the type of a list that queues look at (access_list(5))
 COUNTED = {"YES": Counted.BY_SLOT, "JOB": Counted.BY_JOB}
-ATTRIBUTES = ("hostlist", "pe_list", "qtype", "complex_values", *LIMITS, *MEMORY)
+ATTRIBUTES = ("hostlist", "pe_list", "qtype", "complex_values", *LIMITS, *MEMORY, *ACCESS)
 MOST_ARRAYS, AT_ONCE = 1000, 100  # whose number of tasks at once is asked for; in a call
+MOST_JUDGED = 1000  # jobs whose group and checkpointing environment are asked for
 ROW_ENDS, HAS_TASKS = b"</job_list>", b"<tasks>"
+NUMBER = re.compile(rb"<JB_job_number>(\d+)</JB_job_number>")
 WAITS = re.compile(rb"<state>R?qw</state>")
 ARRAY = re.compile(rb"<JB_job_number>(\d+)</JB_job_number>.*<tasks>([\d:,-]+)</tasks>", re.S)
 REQUEST = re.compile(rb'<(?:def_)?hard_request name="([^"<>]+)"')
@@ -53,9 +65,9 @@ REQUEST = re.compile(rb'<(?:def_)?hard_request name="([^"<>]+)"')
 def printed(cell: Cell, qstat: bytes) -> bytes:
     """Return the table of a cell: a call for each host group and environment, and five more.
 
-    A call more for each hundred arrays that wait in what qstat has printed, and for each hundred
-    advance reservations. Raises CommandFailed
-    when one is not answered, and ParseError.
+    A call more for each hundred arrays that wait in what qstat has printed, for each hundred
+    advance reservations, and for each user list that a queue or environment names. Raises
+    CommandFailed when one is not answered, and ParseError.
     """
     complexes = qconf.complexes(show(cell, "-sc"))
     queues = {one["qname"]: one for one in queue_settings(cell)}
@@ -73,7 +85,52 @@ def printed(cell: Cell, qstat: bytes) -> bytes:
         CAPS: _asked_caps(cell, qstat),
         PROMISED: dict(reservations.granted(cell)),
     }
+    table |= _asked_access(cell, _layout(table), qstat)
     return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
+
+
+def _asked_access(cell: Cell, laid_out: Layout, qstat: bytes) -> dict[str, object]:
+    """Ask for what lists of queues and environments judge jobs by, if there are any.
+
+    The groups and checkpointing environments of jobs are in `qstat -j` alone.
+    """
+    accesses, found = laid_out.accesses, dict[str, object]()
+    names_groups = False
+    if lists := sorted({name for one in accesses for name in (*one.users, *one.barred_users)}):
+        told = {name: _told(cell, "-su", name) for name in lists}
+        shown = ("type", "entries")
+        found[USER_LISTS] = {n: {key: one.get(key, "") for key in shown} for n, one in told.items()}
+        names_groups = any(GROUP in one.get("entries", "") for one in told.values())
+    if any(one.names_projects for one in accesses):
+        found[PROJECTS] = _projects(cell)
+    if names_groups or names(cell, "-sckptl"):
+        judged = _judged(cell, qstat)
+        found[JOB_GROUPS] = {str(job): group for job, (group, _) in judged.items() if group}
+        found[CHECKPOINTS] = {str(job): name for job, (_, name) in judged.items() if name}
+    return found
+
+
+def _judged(cell: Cell, qstat: bytes) -> dict[int, tuple[str, str]]:
+    """Ask for the groups and checkpointing environments of the first jobs that wait."""
+    rows = (row for row in qstat.split(ROW_ENDS) if WAITS.search(row))
+    numbers = dict.fromkeys(number[1].decode() for row in rows if (number := NUMBER.search(row)))
+    jobs, found = tuple(numbers)[:MOST_JUDGED], dict[int, tuple[str, str]]()
+    for start in range(0, len(jobs), AT_ONCE):
+        found |= parse_judged(detail(cell, ",".join(jobs[start : start + AT_ONCE])))
+    return found
+
+
+def _projects(cell: Cell) -> dict[str, str]:
+    """Return the projects of waiting jobs; `qstat` without -ext does not show them."""
+    found = dict[str, str]()
+
+    def take(row: "_Element") -> None:
+        if project := row.findtext("JB_project"):
+            found[row.findtext("JB_job_number", "")] = project
+
+    answer = call(cell, commands.projects(cell), most_bytes=LIST_BYTES)
+    take_rows(answer.checked().stdout, take)
+    return found
 
 
 def _asked_caps(cell: Cell, qstat: bytes) -> dict[str, int]:
@@ -98,10 +155,13 @@ def arrays(qstat: bytes) -> list[int]:
 
 
 def asked(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:
-    """Return which resources hosts are to be asked for: consumables, and what jobs ask for."""
+    """Return which resources hosts are asked for: consumables, and what jobs ask for.
+
+    Each host that reports has an architecture, so what else it does not show, it does not have.
+    """
     named = {one.decode("utf-8", "replace") for one in REQUEST.findall(qstat)}
     used = {one.name for one in read(qconf_table).resources.values() if one.counted != Counted.NO}
-    return tuple(sorted(named | used))
+    return tuple(sorted(named | used | {ARCH}))
 
 
 def read(data: bytes) -> Layout:
@@ -140,6 +200,10 @@ def _layout(table: Mapping[str, object]) -> Layout:
         deferred=frozenset(_numbers(table.get(DEFERRED, []), DEFERRED)),
         caps=_caps(table.get(CAPS, {})),
         promised=_promised(table.get(PROMISED, {})),
+        user_lists={n: _user_list(one) for n, one in _tables(table, USER_LISTS).items()},
+        projects=_by_job(table, PROJECTS) if PROJECTS in table else None,
+        owners_groups=_by_job(table, JOB_GROUPS),
+        checkpoints=_by_job(table, CHECKPOINTS),
     )
 
 
@@ -177,8 +241,16 @@ def _environment(name: str, told: Texts) -> Environment:
     rule = told.get("allocation_rule", "")
     slots = _number(told.get("slots", "0"), f"{ENVIRONMENTS}.{name}.slots")
     if rule.isascii() and rule.isdecimal():
-        return Environment(name=name, spread=Spread.FIXED, per_host=max(1, int(rule)), slots=slots)
-    return Environment(name=name, spread=SPREADS.get(rule, Spread.UNKNOWN), slots=slots)
+        fixed = max(1, int(rule))
+        return Environment(
+            name=name, spread=Spread.FIXED, per_host=fixed, slots=slots, access=access_of(told)
+        )
+    return Environment(
+        name=name,
+        spread=SPREADS.get(rule, Spread.UNKNOWN),
+        slots=slots,
+        access=access_of(told),
+    )
 
 
 def _row_told(row: Complex) -> dict[str, str]:
@@ -220,6 +292,15 @@ def _numbers(told: object, where: str) -> list[int]:
 def _caps(told: object) -> dict[int, int]:
     texts = _texts(told, CAPS)
     return {_number(job, CAPS): _number(most, f"{CAPS}.{job}") for job, most in texts.items()}
+
+
+def _user_list(told: Texts) -> UserList:
+    is_access = ACL in words(told.get("type", ACL).upper())
+    return UserList(entries=words(told.get("entries", "")), is_access=is_access)
+
+
+def _by_job(table: Mapping[str, object], key: str) -> dict[int, str]:
+    return {_number(job, key): text for job, text in _texts(table.get(key, {}), key).items()}
 
 
 def _promised(told: object) -> dict[str, int]:

@@ -22,7 +22,6 @@ from gridbridge.batch.oar.parse import (
     Job,
     Line,
     Resource,
-    read_cluster,
     read_jobs,
     read_lines,
     read_parts,
@@ -47,8 +46,8 @@ AT_ONCE = 32  # nodes that are probed side by side
 WHOLE_NODES = "whole_nodes"  # requested by jobs that share no node
 ENOUGH = 1 << 30  # slots of an environment: OAR knows no limit
 
-
-AFTER_OTHERS = JobState({Fact.WAITING, Fact.HELD}, "hqw")  # OAR calls these waiting, too
+HELD_STATE = JobState({Fact.WAITING, Fact.HELD}, "hqw")
+AFTER_OTHERS = HELD_STATE  # OAR calls these waiting, too
 
 
 class _Key(NamedTuple):
@@ -75,7 +74,8 @@ def printed(server: OarServer) -> tuple[Documents, str]:
     Nobody but OAR's own account may read its configuration, so the balancer runs on its server.
     """
     answer = call(server, questions.demand(server), most_bytes=LIST_BYTES).checked().stdout
-    halted = sorted({resource.host for resource in read_cluster(answer)[0] if resource.is_halted})
+    resources = read_resources(read_parts(answer)[0])
+    halted = sorted({resource.host for resource in resources if resource.is_halted})
     return Documents(oar=answer + told_reachable(_reachable(halted))), this_host.name()
 
 
@@ -105,6 +105,7 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
     told, whole, up = document.rpartition(WHOLE)
     nodes, shown, *more = read_parts(told + whole)
     resources, jobs = read_resources(nodes), read_jobs(shown)
+    lines = [line for part in more for line in read_lines(part)]
     slots = [one for one in resources if one.is_slot]
     if not slots:
         raise ParseError("oarnodes: no resource")
@@ -113,7 +114,6 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
         of_host[one.host].append(one)
     reachable = frozenset(up.decode("ascii", "replace").split())
     facts = {host: _facts(some, host in reachable) for host, some in of_host.items()}
-    lines = [line for part in more for line in read_lines(part)]
     waiting = _waiting(jobs, lines, _sizes(of_host, facts))
     cell = CellSeen(
         hosts=tuple(_host(host, facts[host]) for host in of_host),
@@ -121,7 +121,8 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
         waiting=waiting,
     )
     shapes = [shape for row in waiting for shape in (row.shape, *row.shape.others)]
-    return cell, _layout(queue, {shape.pe for shape in shapes if shape.pe})
+    every = [part for shape in shapes for part in (shape, *shape.groups)]
+    return cell, _layout(queue, {part.pe for part in every if part.pe})
 
 
 def _sizes(of_host: Mapping[str, Sequence[Resource]], facts: Mapping[str, frozenset[str]]) -> Sizes:
@@ -207,7 +208,22 @@ def _waiting(jobs: Sequence[Job], lines: Iterable[Line], sizes: Sizes) -> tuple[
             )
             tasks = {int(job.id), *others.pop((job.array, job.is_waiting), ())}
             groups[key].append(_Alike(job, tuple(sorted(tasks))))
-    return tuple(_row(key, some) for key, some in groups.items())
+    rows = tuple(_row(key, some) for key, some in groups.items())
+    held = [job for (_, waits), some in others.items() if not waits for job in some]
+    return (*rows, _held(held)) if held else rows
+
+
+def _held(jobs: Iterable[int]) -> Waiting:
+    """Return the jobs of which nothing is shown but that they are held: they are no demand."""
+    numbers = tuple(sorted(jobs))
+    return Waiting(
+        shape=Shape(),
+        state=HELD_STATE,
+        jobs=numbers,
+        tasks=len(numbers),
+        first_since=None,
+        oldest_since=None,
+    )
 
 
 def _row(key: _Key, requests: Sequence[_Alike]) -> Waiting:
@@ -243,6 +259,7 @@ def _way(job: Job, lying: Lying) -> Shape:
         requests=((WHOLE_NODES, "1"),) if lying.is_whole else (),
         queues=(BEST_EFFORT,) if job.is_besteffort else (),
         is_on_all=lying.is_on_all,
+        groups=tuple(_way(job, group) for group in lying.groups),
     )
 
 

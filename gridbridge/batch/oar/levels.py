@@ -24,15 +24,18 @@ class Lying(NamedTuple):
     slots: int
     pe: str
     is_whole: bool = False  # it shares no node
+    groups: tuple["Lying", ...] = ()  # if `+` is between several that lie in different ways
 
     @property
     def is_on_all(self) -> bool:
         """Whether it asks for all nodes or slots, so that a further node doesn't help it."""
-        return self.pe.startswith(EVERY)
+        return self.pe.startswith(EVERY) or any(group.is_on_all for group in self.groups)
 
     @property
     def whole_nodes(self) -> int:
         """The number of nodes that it has alone."""
+        if self.groups:
+            return sum(group.whole_nodes for group in self.groups)
         if not self.is_whole:
             return 0
         return 1 if self.pe == ONE else self.slots // slots_each(self.pe)
@@ -91,13 +94,25 @@ def _way(text: str, reported: int, sizes: Sizes) -> Lying:
     groups = [levels for levels in groups if levels]
     if len(groups) == 1:
         return _group(groups[0], reported, sizes)
-    lyings = [_group(levels, 0, sizes) for levels in groups]
+    lyings = _each_group(groups, reported, sizes)
     if lyings and all(lying.is_whole for lying in lyings):
         nodes = sum(lying.whole_nodes for lying in lyings)
         return Lying(nodes * sizes.least, f"{EACH}{sizes.least}", is_whole=True)
-    if reported and any(_is_open(levels) for levels in groups):
-        return _anywhere(reported)
-    return _anywhere(sum(lying.slots for lying in lyings))
+    slots = sum(lying.slots for lying in lyings)
+    if all(lying.pe in ("", ANY) for lying in lyings):
+        return _anywhere(slots)
+    return Lying(slots, ANY, groups=tuple(lyings))
+
+
+def _each_group(groups: Sequence[dict[str, str]], reported: int, sizes: Sizes) -> list[Lying]:
+    """Read each group; the last of which OAR alone knows the slots has what the others leave."""
+    lyings = [_group(levels, 0, sizes) for levels in groups]
+    left = reported - sum(lying.slots for lying in lyings)
+    for place, levels in reversed(list(enumerate(groups))):
+        if left > 0 and _is_open(levels):
+            lyings[place] = _group(levels, lyings[place].slots + left, sizes)
+            break
+    return lyings
 
 
 def _is_open(levels: dict[str, str]) -> bool:

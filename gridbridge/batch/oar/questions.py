@@ -2,8 +2,9 @@
 
 `oarstat -f` needs some ten database queries for each job that it shows, `oarstat -J` two or three,
 and a line of plain `oarstat` none. So only jobs that have slots, and our own jobs, are shown in
-full. Others' waiting jobs are lines, at most MOST_LINES of them. `--sql` takes a condition on the
-table `jobs` (oarstat(1)).
+full. Others' waiting jobs are lines, at most MOST_LINES of them; for a balancer one job of each
+request is shown in full, but of held jobs none. `--sql` takes a condition on the table `jobs`
+(oarstat(1)).
 """
 
 from collections.abc import Iterable
@@ -16,7 +17,8 @@ from gridbridge.shell.runner import quote
 PARTS_OF_STATUS = 4
 MOST_LINES = 10_000  # each costs some 40 us
 MOST_OF_ONE = 10  # of each person's jobs that bear our names and that we did not send
-MOST_REQUESTS = 1_500  # arrays and single jobs; one job of each is shown in full
+MOST_REQUESTS = 500  # arrays and single jobs that wait; one job of each is shown in full
+MOST_HELD = 1_000  # lines of held jobs, of which nothing but their state is told
 WAITS = "state IN ('Waiting', 'toAckReservation')"
 IDLE = "state IN ('Waiting', 'toAckReservation', 'Hold')"
 ACTIVE = (
@@ -34,11 +36,16 @@ OURS = (
     f" AS named WHERE place <= {MOST_OF_ONE})"
 )
 RESERVED = f"reservation <> 'None' AND {WAITS}"
-REQUESTS = (  # of each person in turn, so that one person's jobs hide no others; held ones last
+REQUESTS = (  # of each person in turn, so that one person's jobs hide no others
     "job_id IN (SELECT job_id FROM (SELECT min(job_id) AS job_id, row_number()"  # noqa: S608
-    " OVER (PARTITION BY job_user ORDER BY CASE WHEN state = 'Hold' THEN 1 ELSE 0 END, min(job_id))"
-    f" AS place FROM jobs WHERE {IDLE} GROUP BY job_user, array_id, state"
-    f" ORDER BY place, job_id LIMIT {MOST_REQUESTS}) AS requests)"
+    f" OVER (PARTITION BY job_user ORDER BY min(job_id)) AS place FROM jobs WHERE {WAITS}"
+    f" GROUP BY job_user, array_id ORDER BY place, job_id LIMIT {MOST_REQUESTS}) AS requests)"
+)
+WAITING = f"SELECT job_id FROM jobs WHERE {WAITS} ORDER BY job_id LIMIT {MOST_LINES}"  # noqa: S608
+HELD = f"SELECT job_id FROM jobs WHERE state = 'Hold' ORDER BY job_id LIMIT {MOST_HELD}"  # noqa: S608
+LINES = (
+    f"job_id IN (SELECT job_id FROM ({WAITING}) AS waiting)"  # noqa: S608 - our words
+    f" OR job_id IN (SELECT job_id FROM ({HELD}) AS held)"
 )
 
 
@@ -58,12 +65,14 @@ def status(server: OarServer, wanted: Iterable[int], uncounted: Iterable[int]) -
 
 
 def demand(server: OarServer) -> Argv:
-    """Show the nodes, jobs with slots, a job of each request, and a line for each waiting job."""
-    lines = f"{IDLE} ORDER BY CASE WHEN state = 'Hold' THEN 1 ELSE 0 END, job_id LIMIT {MOST_LINES}"
+    """Show the nodes, jobs with slots, a job of each request, and lines of what waits or is held.
+
+    `oarstat` shows what a job requests with -f alone.
+    """
     return _answer(
         show_nodes(server),
         _listed(server, f"{ACTIVE} OR {RESERVED} OR {REQUESTS}", "-f", "-J"),
-        _listed(server, lines, "--array", "--format", "1"),
+        _listed(server, LINES, "--array", "--format", "1"),
     )
 
 

@@ -81,10 +81,10 @@ def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
     """
     path = config_beside(folder, path)
     told = or_later(lambda: service.plan(service.Given(**given), datetime.now(UTC), folder, path))
-    if not folder:
-        complain_of_hidden()
+    for unseen in told.unseen:
+        output.complain(unseen)
     if is_json:
-        output.as_json(told_plain(told))
+        output.as_json({**told_plain(told), "unseen": list(told.unseen)})
         return
     output.line(told.sentence)
     for one in told.refused:
@@ -115,9 +115,7 @@ def snapshot(folder: str, path: str, is_json: bool) -> None:
 def complain_of_hidden() -> None:
     """Say that nodes are not known, where this account may not read what is kept of them."""
     if service.is_hidden():
-        output.complain(
-            "the balancer's nodes are not known here: root and gridbridge-admin see them"
-        )
+        output.complain(service.NODES_UNSEEN)
 
 
 def told_plain(told: Told) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from functools import partial
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gridbridge.model.policy import Policy
     from gridbridge.services.elastic.balanced import RoundPlan
     from gridbridge.services.elastic.program import Wanted
+    from gridbridge.services.log_file import RotatedFile
 
 
 def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
@@ -85,6 +86,7 @@ def balance(cluster: str, path: str, is_json: bool, **given: Any) -> None:
     """
     from gridbridge.services.elastic import lasting  # half a second
     from gridbridge.services.elastic import program as service
+    from gridbridge.services.log_file import STREAMS, RotatedFile
     from gridbridge.services.tools.balance import read
 
     path = os.path.abspath(path)  # rounds go to /, and read it again there
@@ -94,7 +96,8 @@ def balance(cluster: str, path: str, is_json: bool, **given: Any) -> None:
         raise click.UsageError("--loop needs --apply, or apply = true in [balance]")
     try:
         if own.is_loop:
-            tell = _nothing_of if own.is_quiet else partial(_told, is_json=is_json)
+            files = tuple(map(RotatedFile, STREAMS))
+            tell = _nothing_of if own.is_quiet else partial(_told, files, is_json=is_json)
             renew = partial(_again, cluster, own, given, tell)
             lasting.run_forever(replace(wanted, tell=tell), path, renew)
             return
@@ -131,8 +134,10 @@ def _tell(told: Told, done: tuple[str, ...], *, is_json: bool) -> None:
         output.line(output.dated(text, sys.stdout))
 
 
-def _told(plan: "RoundPlan", *, is_json: bool) -> None:
-    """Print the decision of a round of `--loop` at once."""
+def _told(files: Iterable["RotatedFile"], plan: "RoundPlan", *, is_json: bool) -> None:
+    """Print the decision of a round of `--loop` at once, after a rotation into the new file."""
+    for file in files:
+        file.follow()
     _tell(plan.told, plan.done, is_json=is_json)
     output.finish()
 

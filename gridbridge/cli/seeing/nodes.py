@@ -67,15 +67,14 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
       gridbridge balance explain 17
       gridbridge balance explain alpha-n7
     """
-    from gridbridge.cli.balancing.planning import complain_of_hidden
     from gridbridge.services.tools import balance as service
 
     path = config_beside(folder, path)
     now = datetime.now(UTC)
     nodes = () if folder else _nodes(now)
     told = or_later(lambda: service.explain(what, now, nodes, folder, path))
-    if not folder:
-        complain_of_hidden()
+    for unseen in told.unseen:
+        output.complain(unseen)
     _tell(told, now, is_json=is_json)
     if not told.is_known:
         raise SystemExit(UNKNOWN)
@@ -182,7 +181,7 @@ def _tell(told: Explained, now: datetime, *, is_json: bool) -> None:
     if is_json:
         node = _node(told.node) if told.node else None
         plain = {"what": told.what, "reason": told.reason, "sentence": told.sentence, "node": node}
-        output.as_json(plain)
+        output.as_json({**plain, "unseen": list(told.unseen)})
         return
     if told.node:
         since = clock(told.node.since, now)

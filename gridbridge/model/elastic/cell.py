@@ -6,6 +6,7 @@ Waiting jobs that ask for the same are one row, so that 100,000 of them are a fe
 from dataclasses import dataclass
 from datetime import datetime
 
+from gridbridge.model.elastic.access import ANYBODY, Identity
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.states import JobState, QueueFact, QueueState
 
@@ -74,7 +75,9 @@ class Shape:
     array: int = 0  # whose tasks alone it is, if a number of them may run
     is_range: bool = False  # it may have more slots than these
     is_on_all: bool = False  # it asks for all hosts that are there: a further one doesn't help
+    groups: tuple["Shape", ...] = ()  # how the slots lie, if there are several ways at once
     others: tuple["Shape", ...] = ()  # what it may have instead, each of them larger
+    identity: Identity = ANYBODY  # as far as lists of queues or environments judge by it
 
     @property
     def makes_way(self) -> bool:

@@ -26,3 +26,4 @@ class Explained:
     node: Owned | None = None
     reason: str
     sentence: str  # of the whole plan
+    unseen: tuple[str, ...] = ()  # what a round sees and this account does not

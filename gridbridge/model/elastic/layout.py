@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
 from gridbridge.model.attributes import Varying, is_besteffort, is_transfer, pairs, varying, words
+from gridbridge.model.elastic.access import ACCESS, TO_ALL, Access, UserList, access_of
 from gridbridge.model.elastic.nodes import short_name
 from gridbridge.model.request import long_name
 
@@ -61,6 +62,7 @@ class Environment:
     spread: Spread = Spread.UNKNOWN
     per_host: int = 0  # slots, of a fixed one
     slots: int = 0  # the most that all its tasks have together
+    access: Access = TO_ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,7 @@ class Queue:
     is_batch: bool = True
     is_best_effort: bool = False  # its tasks make way for all others
     is_away: bool = False  # it sends its tasks to another cluster
+    access: Access = TO_ALL
     varying: tuple[tuple[str, Varying], ...] = ()  # all attributes, if a host differs in any
 
     @property
@@ -88,6 +91,13 @@ class Queue:
         own = (pairs(text) for value in lists for _, text in value.others)
         return frozenset(name for name, _ in self.values).union(*own)
 
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """Its lists as they usually are, and each that a host or host group has instead."""
+        lists = ((key, value) for key, value in self.varying if key in ACCESS)
+        own = (access_of({key: text}) for key, value in lists for _, text in value.others)
+        return (self.access, *own)
+
     def on(self, host: str, groups: Container[str]) -> "Queue":
         """Return the queue as it is on a host."""
         if not self.varying:
@@ -95,6 +105,7 @@ class Queue:
         return queue_of(self.name, {name: value.on(host, groups) for name, value in self.varying})
 
 
+ARCH = "arch"  # a load value of every host that reports
 BATCH = "BATCH"
 LIMITS = ("s_rt", "h_rt", "s_cpu", "h_cpu", "s_fsize", "h_fsize", "s_data", "h_data")
 MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", "h_vmem")
@@ -113,6 +124,7 @@ def queue_of(name: str, settings: Mapping[str, str]) -> Queue:
         is_batch=BATCH in words(usual.get("qtype", BATCH)),
         is_best_effort=is_besteffort(usual),
         is_away=is_transfer(usual),
+        access=access_of(usual),
         varying=tuple(every.items()) if any(value.others for value in every.values()) else (),
     )
 
@@ -132,6 +144,10 @@ class Layout:
     deferred: frozenset[int] = frozenset()  # jobs whose start time is in the future
     caps: Mapping[int, int] = field(default_factory=dict)  # how many tasks of an array may run
     promised: Mapping[str, int] = field(default_factory=dict)  # slots reserved, by QUEUE@HOST
+    user_lists: Mapping[str, UserList] = field(default_factory=dict)  # those that anything names
+    projects: Mapping[int, str] | None = None  # of jobs that have one; None: nobody asked
+    owners_groups: Mapping[int, str] = field(default_factory=dict)  # of jobs, as far as asked for
+    checkpoints: Mapping[int, str] = field(default_factory=dict)  # environments of jobs, the same
 
     def long_name(self, resource: str) -> str:
         """Return a resource's long name, by the cell's list or else the usual shortcuts."""
@@ -152,6 +168,12 @@ class Layout:
             found = self.resources.get(name)
             if found and found.counted != Counted.NO and found.relation != Relation.EXCLUSIVE:
                 yield found.name, text
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """The lists of all queues, on any host, and of all parallel environments."""
+        of_queues = (access for queue in self.queues.values() for access in queue.accesses)
+        return (*of_queues, *(one.access for one in self.environments.values()))
 
     def queue_on(self, queue: str, host: str) -> Queue | None:
         """Return a queue as it is on a host; None for an unknown queue."""

@@ -117,6 +117,7 @@ class Refusal(Enum):
     LICENCE = "it waits for {name}: {has} are left in the whole cell, it takes {wanted}"
     ENVIRONMENT_FULL = "parallel environment {name} has {has} slots left, it takes {wanted}"
     UNDIVIDED = "its {wanted} slots can't be had: {name} gives {has} of them on each host"
+    BARRED = "parallel environment {name} does not admit {wanted}"
     CAPPED = "as many of its tasks run as may run at once"
     STUCK = (
         "there was room for it for {has} min, and it did not start:"
@@ -125,6 +126,7 @@ class Refusal(Enum):
     BEST_EFFORT = "it is best-effort"
     CAMPAIGN = "it is a campaign's, which takes what others leave"
     NO_QUEUE = "no new node would be in a queue that it may use ({wanted})"
+    NO_ACCESS = "no queue that a new node would be in admits {wanted}"
     TOO_WIDE = "it wants {wanted} slots on one host, a new node has {has}"
     TOO_MUCH = "it wants {wanted} of {name} on one host, a new node has {has}"
     NO_VALUE = "it asks for {name}={wanted}, which no new node is known to have"

@@ -21,3 +21,4 @@ class Told:
     remove: tuple[str, ...]
     sentence: str
     refused: tuple[ToldRefusal, ...]
+    unseen: tuple[str, ...] = ()  # what a round sees and this account does not

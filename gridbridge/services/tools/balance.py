@@ -22,6 +22,11 @@ from gridbridge.services.elastic import deciding, looking, remembering, resting
 from gridbridge.services.tools import configured
 
 _OF_OTHERS = "it is not the balancer's, and never removed"
+NODES_UNSEEN = "the balancer's nodes are not known here: root and gridbridge-admin see them"
+SQUEEZE_UNSEEN = (
+    "nothing is squeezed in this plan, because hosts that rest are not known here either:"
+    " a round may wake hosts or let some rest"
+)
 _OF_HIDDEN = "whether it is the balancer's is not known here: root and gridbridge-admin see that"
 
 
@@ -55,10 +60,12 @@ def _decided(situation: Situation, policy: Policy, given: Given, *, is_live: boo
     """Decide by the policy, and by a squeeze if this caller knows its hosts."""
     rules, demand = ruled(policy, given)
     switched = {host.provider for host in policy.powered.values()}
-    if not (is_live and policy.squeeze.enabled and switched) or is_hidden():
-        return deciding.decide(
+    unseen = _unseen(policy) if is_live else ()
+    if not (is_live and policy.squeeze.enabled and switched) or unseen:
+        told = deciding.decide(
             situation, rules, demand, policy.pools, is_faithful=given.is_faithful
         )
+        return replace(told, unseen=unseen)
     from gridbridge.services.tools.squeeze import movable  # imports all providers
 
     own = {node.name for node in situation.nodes if node.pool in switched}
@@ -75,6 +82,14 @@ def _decided(situation: Situation, policy: Policy, given: Given, *, is_live: boo
         resting.without(planned, found, own), rules, demand, is_alone=not (found.on or found.off)
     )
     return resting.told_too(decision, found)
+
+
+def _unseen(policy: Policy) -> tuple[str, ...]:
+    """Return what a round sees and this account does not, in words."""
+    if not is_hidden():
+        return ()
+    is_squeezed = policy.squeeze.enabled and bool(policy.powered)
+    return (NODES_UNSEEN, SQUEEZE_UNSEEN) if is_squeezed else (NODES_UNSEEN,)
 
 
 def read(path: str = CONFIG) -> Policy:
@@ -164,7 +179,11 @@ def _of_job(job: int, seen: Situation, told: Told) -> Explained:
         "it counts as demand" if waits else "it does not wait: it runs, has ended, or never was"
     )
     return Explained(
-        what=f"job {job}", is_known=waits or bool(refused), reason=reason, sentence=told.sentence
+        what=f"job {job}",
+        is_known=waits or bool(refused),
+        reason=reason,
+        sentence=told.sentence,
+        unseen=told.unseen,
     )
 
 
@@ -186,6 +205,7 @@ def _of_host(
         node=known,
         reason=refused or "nothing is done about it",
         sentence=told.sentence,
+        unseen=told.unseen,
     )
 
 

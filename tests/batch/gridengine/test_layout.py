@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from datetime import UTC
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from gridbridge.batch.gridengine.layout import arrays, asked, read
 from gridbridge.batch.gridengine.parse import parse_caps
 from gridbridge.errors import ParseError
 from gridbridge.model.attributes import varying
+from gridbridge.model.elastic.access import Identity, UserList
 from gridbridge.model.elastic.cell import CellSeen
 from gridbridge.model.elastic.layout import Counted, Environment, Relation, Resource, Spread
 from gridbridge.model.route import Cell
@@ -241,32 +243,92 @@ ANSWERS = {
 -spl) echo smp;;
 -sp) printf 'pe_name %s\\nslots 9\\nallocation_rule $pe_slots\\n' "$2";;
 -shgrpl) echo @all;;
+-sckptl) echo no ckpt interface definition defined; exit 1;;
 -shgrp) printf 'group_name %s\\nhostlist n1 n2\\n' "$2";;
 -sss) echo n1;;
 *) exit 1;; esac""",
 }
 
 
+def answering(folder: Path, answers: Mapping[str, str]) -> Cell:
+    """Return a cell whose clients answer so."""
+    for name, body in answers.items():
+        (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+        os.chmod(folder / name, 0o755)
+    return Cell(
+        root=str(folder),
+        cell="default",
+        binaries=str(folder),
+        timeout_s=30,
+        qmaster_port="1",
+        execd_port="2",
+    )
+
+
 def test_a_cell_is_asked_for_all_of_it(tmp_path: Path) -> None:
     """Hosts are asked for consumables, and for what jobs ask for."""
-    for name, body in ANSWERS.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
-        os.chmod(tmp_path / name, 0o755)
-    ports = {"qmaster_port": "1", "execd_port": "2"}
-    folder = str(tmp_path)
-    where = Cell(root=folder, cell="default", binaries=folder, timeout_s=30, **ports)
-    documents, master = printed(where)
+    documents, master = printed(answering(tmp_path, ANSWERS))
     found = read(documents.qconf)
 
     assert (master, found.deferred, set(found.queues)) == ("n1", {7}, {"all.q", "b.q"})
     assert found.groups == {"@all": {"n1", "n2"}}
     assert found.environments["smp"].spread is Spread.ONE_HOST
     assert [one.name for one in read_hosts(documents.qhost)] == ["-F", "arch,h_vmem"]
-    assert asked(b"", documents.qconf) == ("h_vmem",)
+    assert asked(b"", documents.qconf) == ("arch", "h_vmem")
     first, array = read_cell(documents.qstat, documents.qhost, UTC, found).waiting
     assert not first.can_start
     assert (array.tasks, array.capped) == (996, 992)
     assert found.promised == {"all.q@n1": 1}
+
+
+CHECKPOINTS = "-sckptl) echo blcr;;"
+SHOWN_LIST = '-su) printf \'name %s\\ntype ACL\\nentries alice,@%s\\n\' "$2" "$2";;'
+LISTS = {
+    "qconf": ANSWERS["qconf"]
+    .replace(
+        "pe_list smp\\n", "pe_list smp\\nuser_lists staff,[n1=guests]\\nprojects NONE,[@all=p1]\\n"
+    )
+    .replace("-sckptl) echo no ckpt interface definition defined; exit 1;;", CHECKPOINTS)
+    .replace("-sss)", f"{SHOWN_LIST}\n-sss)"),
+    "qstat": """case "$*" in *ha*) echo '<job_info><queue_info/><job_info/></job_info>';;
+-j*) echo '<detailed_job_info><djob_info><element><JB_job_number>7</JB_job_number>
+<JB_group>users</JB_group></element><element><JB_job_number>8</JB_job_number>
+<JB_checkpoint_name>blcr</JB_checkpoint_name><JB_group>users</JB_group></element>
+</djob_info></detailed_job_info>';;
+*-ext*) echo '<job_info><queue_info/><job_info><job_list><JB_job_number>7</JB_job_number>
+<JB_project>p1</JB_project></job_list><job_list><JB_job_number>8</JB_job_number></job_list>
+</job_info></job_info>';;
+*) echo '<job_info><queue_info/><job_info><job_list><JB_job_number>7</JB_job_number>
+<JB_owner>bob</JB_owner><state>qw</state><slots>1</slots></job_list>
+<job_list><JB_job_number>8</JB_job_number><JB_owner>bob</JB_owner><state>qw</state>
+<slots>1</slots></job_list></job_info></job_info>';; esac""",
+}
+
+
+def test_a_cell_is_asked_for_the_lists_that_its_queues_name(tmp_path: Path) -> None:
+    """And for projects, which `qstat` shows with -ext alone, groups and checkpoints."""
+    documents, _ = printed(answering(tmp_path, ANSWERS | LISTS))
+    found = read(documents.qconf)
+
+    assert found.user_lists == {
+        name: UserList(entries=("alice", f"@{name}")) for name in ("guests", "staff")
+    }
+    assert found.projects == {7: "p1"}
+    assert (found.owners_groups, found.checkpoints) == ({7: "users", 8: "users"}, {8: "blcr"})
+    rows = read_cell(documents.qstat, documents.qhost, UTC, found).waiting
+    assert [one.shape.identity for one in rows] == [
+        Identity(owner="bob", group="users", project="p1"),
+        Identity(owner="bob", group="users", project="", checkpoint="blcr"),
+    ]
+
+
+def test_owners_count_only_where_lists_name_people(tmp_path: Path) -> None:
+    documents, _ = printed(answering(tmp_path, ANSWERS))
+    found = read(documents.qconf)
+
+    assert (found.user_lists, found.projects) == ({}, None)
+    rows = read_cell(documents.qstat, documents.qhost, UTC, found).waiting
+    assert {one.shape.identity for one in rows} == {Identity()}
 
 
 @pytest.mark.parametrize(

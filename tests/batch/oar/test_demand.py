@@ -104,7 +104,57 @@ def test_a_request_is_read_as_slots_and_how_they_lie(
     wanted: str, message: str, expected: tuple[int, str, bool]
 ) -> None:
     """On nodes of two, two and three slots; of several ways in which a job may run the least."""
-    assert lies(wanted, (2, 2, 3), message) == expected
+    assert lies(wanted, (2, 2, 3), message)[:3] == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message", "groups"),
+    [
+        ("/nodes=1+/core=3", "", [(2, "one", True), (3, "any", False)]),
+        ("{{a}}/nodes=1/core=2+{{b}}/gpu=3", "", [(2, "one", False), (3, "any", False)]),
+        ("/nodes=2/core=1+/nodes=1", "R=4", [(2, "each-1", False), (2, "one", True)]),
+        ("/nodes=1+/cpu=1", "R=6,W=1", [(2, "one", True), (4, "any", False)]),
+        ("/core=2+/nodes=ALL", "", [(2, "any", False), (6, "all-2", True)]),
+        ("/core=2+/core=3", "", []),
+        ("/nodes=1+/nodes=1", "", []),
+    ],
+)
+def test_groups_that_lie_in_different_ways_count_by_themselves(
+    wanted: str, message: str, groups: list[tuple[int, str, bool]]
+) -> None:
+    found = lies(f'-l "{wanted},walltime=1:0:0" '.replace("{{", "{"), (2, 2, 3), message)
+
+    assert [group[:3] for group in found.groups] == groups
+    assert not groups or found.slots == sum(group[0] for group in groups)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fit"),
+    [
+        ("/nodes=1+/core=1", 1),
+        ("/nodes=1+/core=2", 0),
+        ("/core=1+/nodes=1", 1),
+        ("/nodes=1/core=2+/core=1", 1),
+        ("/nodes=2/core=1+/core=1", 1),
+        ("/nodes=2/core=1+/core=2", 0),
+        ("/nodes=2/core=1+/nodes=1", 0),
+        ("{gpu=1}/nodes=1+{gpu=0}/core=1", 1),
+        ("/nodes=ALL+/core=1", 0),
+    ],
+)
+def test_a_job_of_several_groups_fits_where_all_of_them_do(wanted: str, fit: int) -> None:
+    """With three free slots, of which two are those of an idle node."""
+    run = shown(Job_Id=1, assigned_resources=[1], queue="default")
+
+    assert _fits(document(TWO, run, _waiting(wanted))) == fit
+
+
+def test_as_many_hosts_are_woken_as_all_groups_want() -> None:
+    run = shown(Job_Id=1, assigned_resources=[1, 2], queue="default")
+    rest = [resource(number, f"n{number // 2}", **HALTED) for number in range(10, 16)]
+    told = document([*TWO, *rest], run, _waiting("/nodes=2+/core=2"))
+
+    assert _plan(told, standby=("n5", "n6", "n7")).wake == ("n5", "n6")
 
 
 def test_a_whole_node_is_one_on_which_nothing_runs() -> None:

@@ -121,19 +121,33 @@ def test_one_person_s_names_hide_no_job_of_another_s(oar: Oar) -> None:
     assert len(whole) == questions.MOST_OF_ONE + 1
 
 
-def test_of_each_request_one_job_is_shown_whole(oar: Oar) -> None:
-    """And what has slots or reserved some; single held jobs of one hide nobody's array."""
+def test_of_each_request_one_job_is_shown(oar: Oar) -> None:
+    """And what has slots or reserved some; no person's jobs hide another's."""
     for _ in range(questions.MOST_REQUESTS + 100):
-        oar.submit(state="Hold")
-    array, runs = oar.submit(6000, user="alice"), oar.submit(state="Running")
+        oar.submit()
+    array, runs = oar.submit(600, user="alice"), oar.submit(state="Running")
     booked = oar.submit(reservation="Scheduled")
 
     whole, lines = oar.shown(questions.demand(SERVER))
 
     assert {array, runs, booked} <= set(whole)
     assert len(whole) <= questions.MOST_REQUESTS + 2
-    assert array + 5999 in lines
+    assert array + 599 in lines
     assert oar.shown(questions.busy(SERVER)) == [[runs, booked]]
+
+
+def test_of_held_jobs_a_balancer_is_shown_some_lines_alone(oar: Oar) -> None:
+    """Nobody's held jobs make its question longer; what waits has its own places."""
+    waits = oar.submit(user="alice")
+    for _ in range(30):
+        oar.submit(200, "Hold")
+    later = oar.submit(3, user="alice")
+
+    whole, lines = oar.shown(questions.demand(SERVER))
+
+    assert whole == [waits, later]
+    assert len(lines) == questions.MOST_HELD + 4
+    assert {waits, later, later + 2} <= set(lines)
 
 
 def test_tasks_of_an_array_are_counted_by_their_lines() -> None:
@@ -154,3 +168,14 @@ def _task(job: int, letter: str) -> str:
     """Return a task of array 20 as oarstat --array --format 1 shows it."""
     place = f"{job:<9} {20:<9} {job - 19:<9} {'solve':10} {'al_gamma':8}"
     return f"{place} 2026-11-28 18:00:00 {letter} {'default':8}"
+
+
+def test_held_jobs_of_which_a_line_alone_is_shown_are_told_as_held() -> None:
+    waits = shown(Job_Id=20, array_id=20, state="Waiting", assigned_resources=[])
+    lines = [_task(20, "W"), _task(21, "W"), _task(30, "H"), _task(31, "H")]
+    cell, _ = read(document(TWO, waits, lines=lines), "all.q")
+
+    assert [(one.jobs, one.tasks, one.can_start) for one in cell.waiting] == [
+        ((20, 21), 2, True),
+        ((30, 31), 2, False),
+    ]

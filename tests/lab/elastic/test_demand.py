@@ -22,6 +22,12 @@ COMPLEXES = (
 )
 POOL_FILE = ("--config", "pool.toml")
 OTHER = "other.q"  # no node of the pool is in it
+LISTED, PROJECT = "listed.q", "project.q"  # new nodes are in both; neither is for everybody
+CHECKPOINT = "gbt_ckpt"  # in no queue
+QUEUE = (
+    "qconf -sq | sed 's/^qname .*/qname {0}/; s/^hostlist .*/hostlist @allhosts/;"
+    " s/^slots .*/slots 0/; s/^{1} .*/{1} {2}/' >queue && qconf -Aq queue"
+)
 SLEEP = ("-b", "y", "-o", "/dev/null", "-j", "y", "sleep", "600")
 
 
@@ -30,10 +36,14 @@ def full(grid: Grid) -> Iterator[Grid]:
     """Let alpha have memory to ask for, one licence and another queue, and no slot free."""
     lines = "\n".join(COMPLEXES)
     for script in (
+        "qconf -au bob gbt_staff; echo name gbt_project >project; qconf -Aprj project",
         f"qconf -sc >complexes && (cat complexes; echo '{lines}') >more && qconf -Mc more",
         "qconf -rattr exechost complex_values gbt_lic=1 global",
         f"qconf -sq | sed 's/^qname .*/qname {OTHER}/; s/^hostlist .*/hostlist alpha-n1/;"
         " s/^slots .*/slots 0/' >queue && qconf -Aq queue",
+        f"{QUEUE.format(LISTED, 'user_lists', 'gbt_staff,[alpha-n1=NONE]')}",
+        f"{QUEUE.format(PROJECT, 'projects', 'gbt_project')}",
+        f"qconf -sckpt | sed 's/^ckpt_name .*/ckpt_name {CHECKPOINT}/' >ckpt; qconf -Ackpt ckpt",
     ):
         grid.sh(HOST, f"cd /root && {script}")
     grid.sh(HOST, f"umask 022 && (sed '{MAXIMUM}' {TOML}; echo '{POOL}') >pool.toml", user="bob")
@@ -46,8 +56,10 @@ def full(grid: Grid) -> Iterator[Grid]:
         grid.cell("alpha", "qdel", usual, licensed, user="root")
         grid.until(lambda: not grid.states(), "alpha to be empty")
         grid.sh(HOST, "rm -f pool.toml", user="bob")
+        gone = f"{LISTED}; qconf -dq {PROJECT}; qconf -dprj gbt_project; qconf -dul gbt_staff"
+        grid.sh(HOST, f"qconf -dq {gone}; qconf -dckpt {CHECKPOINT}")
         grid.sh(HOST, f"qconf -dq {OTHER}; qconf -dattr exechost complex_values gbt_lic=1 global")
-        grid.sh(HOST, "cd /root && qconf -Mc complexes && rm complexes more queue")
+        grid.sh(HOST, "cd /root && qconf -Mc complexes && rm -f complexes more queue ckpt project")
 
 
 @contextmanager
@@ -98,8 +110,14 @@ def test_so_many_nodes_are_added_as_the_tasks_need(
             "it waits for gbt_lic: 0 are left in the whole cell, it takes 1",
         ),
         (f"-q {OTHER}", f"no new node would be in a queue that it may use ({OTHER})"),
+        (f"-q {LISTED}", "no queue that a new node would be in admits user alice"),
+        (f"-q {PROJECT}", "no queue that a new node would be in admits jobs without a project"),
+        (
+            f"-q all.q -ckpt {CHECKPOINT}",
+            f"no queue that a new node would be in admits checkpointing environment {CHECKPOINT}",
+        ),
     ],
-    ids=["slots", "memory", "licence", "queue"],
+    ids=["slots", "memory", "licence", "queue", "users", "project", "checkpoint"],
 )
 def test_what_no_new_node_could_run_adds_none_and_is_told_why(
     full: Grid, request_: str, reason: str

@@ -1,6 +1,11 @@
 """Reads what Grid Engine's clients print as XML: lists, jobs, and any short document."""
 
-from gridbridge.batch.gridengine.parse.details import parse_begun, parse_caps, parse_job_detail
+from gridbridge.batch.gridengine.parse.details import (
+    parse_begun,
+    parse_caps,
+    parse_job_detail,
+    parse_judged,
+)
 from gridbridge.batch.gridengine.parse.documents import (
     QUEUE,
     check_whole,
@@ -32,6 +37,7 @@ __all__ = (
     "parse_begun",
     "parse_caps",
     "parse_job_detail",
+    "parse_judged",
     "parse_status",
     "read_state",
     "read_xml",

@@ -21,6 +21,24 @@ def parse_begun(data: bytes) -> list[int]:
     return read_xml(data, _read_begun)
 
 
+def parse_judged(data: bytes) -> dict[int, tuple[str, str]]:
+    """Read of `qstat -j JOB,JOB -xml` each job's group and checkpointing environment, or none."""
+    return read_xml(data, _read_judged)
+
+
+def _read_judged(document: bytes) -> dict[int, tuple[str, str]]:
+    found, job = dict[int, tuple[str, str]](), 0
+    for tag, text in leaf_texts(walk(document)):
+        if tag == "JB_job_number":
+            job = int(text)
+            found[job] = "", ""
+        elif job and tag == "JB_group":
+            found[job] = unescaped(text), found[job][1]
+        elif job and tag == "JB_checkpoint_name":
+            found[job] = found[job][0], unescaped(text)
+    return found
+
+
 def parse_caps(data: bytes) -> dict[int, int]:
     """Read of `qstat -j JOB,JOB -xml` how many tasks of each array may run at once (qsub(1) -tc).
 

@@ -13,6 +13,7 @@ from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.batch.gridengine.parse import TRUE, whole
 from gridbridge.batch.gridengine.request import INTERACTIVE
 from gridbridge.batch.gridengine.submit import call
+from gridbridge.model.elastic.access import Identity
 from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import Cell
@@ -90,6 +91,12 @@ def _shape(job: "_Element") -> Shape:
     return Shape(
         requests=tuple(zip(names, values, strict=False)),
         queues=_leafs(job, "JB_hard_queue_list", "QR_name"),
+        identity=Identity(
+            owner=job.findtext("JB_owner", ""),
+            group=job.findtext("JB_group", ""),
+            project=job.findtext("JB_project", ""),
+            checkpoint=job.findtext("JB_checkpoint_name", ""),
+        ),
     )
 
 

@@ -60,8 +60,13 @@ def _pools(need: Need, purchase: Purchase) -> Iterator[Offer]:
     """Return the pools whose nodes could run a task, and pools whose nodes get no queue."""
     for offer in purchase.offers:
         is_nowhere = offer.hindrance is Verdict.NO_SUCH_PLACE
-        if not offer.hosts and (is_nowhere or pieces_in(need, offer.room, purchase.ground)):
+        if not offer.hosts and (is_nowhere or _fits(need, offer.room, purchase.ground)):
             yield offer
+
+
+def _fits(need: Need, room: Room, ground: Ground) -> bool:
+    """Say whether a host has room for a piece of any part of a task."""
+    return any(pieces_in(part, room, ground) for part in need.parts)
 
 
 def _rank(offer: Offer, need: Need, tasks: int, purchase: Purchase) -> tuple[object, ...]:
@@ -103,7 +108,7 @@ def _asleep(need: Need, purchase: Purchase) -> Blocks:
         (offer.room, (host,))
         for offer in purchase.offers
         for host in offer.hosts
-        if host not in purchase.woken and pieces_in(need, offer.room, purchase.ground)
+        if host not in purchase.woken and _fits(need, offer.room, purchase.ground)
     )
     return tuple(every)[: max(0, purchase.purse.for_price(0.0)[0])]
 
@@ -205,11 +210,11 @@ def _least(
     offer: Offer, group: str, need: Need, tasks: int, purchase: Purchase, most: int
 ) -> tuple[int, int]:
     """Return how many tasks fit with at most so many new nodes, and the fewest that do for them."""
-    most, blocks = min(most, tasks * need.pieces), purchase.blocks
+    most, blocks = min(most, tasks * need.total), purchase.blocks
     if need.pieces > 1:
         own = (block for block in blocks if block[0].group == group)
         blocks = merged((*own, *_beside(group, need, purchase)))
-    if need.pieces > 1 and (need.is_apart or need.is_exclusive):
+    if need.also or (need.pieces > 1 and (need.is_apart or need.is_exclusive)):
         return _halved(offer, group, need, tasks, blocks, most, purchase.ground)
     there, each = _there(need, blocks, purchase.ground), _each(need, offer.room, purchase.ground)
     if not each:

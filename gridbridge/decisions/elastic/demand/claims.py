@@ -10,7 +10,7 @@ from gridbridge.decisions.elastic.counting import (
     takes,
     why_unable,
 )
-from gridbridge.decisions.elastic.demand.needs import Need, need_of, number, undivided
+from gridbridge.decisions.elastic.demand.needs import Need, barred, need_of, number, undivided
 from gridbridge.decisions.elastic.demand.standing import is_left_out
 from gridbridge.model.elastic.cell import Shape, Waiting
 from gridbridge.model.elastic.plan import Refusal, Refused, Situation
@@ -40,7 +40,7 @@ class Claim:
     @property
     def slots(self) -> int:
         """How many slots they need together."""
-        return self.tasks * self.need.slots * self.need.pieces
+        return self.tasks * self.need.all_slots
 
 
 class Limits:
@@ -146,6 +146,9 @@ def _startable(
     if rule := undivided(row.shape, seen.layout):
         slots, each = str(row.shape.slots), str(rule.per_host)
         return 0, _short(Refusal.UNDIVIDED, rule.name, slots, each)
+    name, who = barred(row.shape, seen.layout)
+    if name:
+        return 0, Refused(cause=Refusal.BARRED, name=name, wanted=who)
     tasks, told = limits.take(need, row.tasks - row.capped)
     if told is None and row.capped and not tasks:
         return 0, Refused(cause=Refusal.CAPPED)

@@ -146,7 +146,7 @@ def _possible(left: Sequence[tuple[Claim, int]], scene: Scene) -> tuple[tuple[Cl
 
 def _impossible(scene: Scene, packed: Packed) -> Iterator[Refused]:
     """Give the jobs that no new node could run, whether or not nodes may be added now."""
-    there = _there(scene) if any(claim.need.pieces > 1 for claim, _ in packed.left) else ()
+    there = _there(scene) if any(claim.need.total > 1 for claim, _ in packed.left) else ()
     for claim, _ in packed.left:
         why = lacking(claim.need, scene.offers, scene.ground, there)
         yield from told_of(why, claim.jobs)

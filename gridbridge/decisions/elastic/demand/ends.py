@@ -19,7 +19,7 @@ def waiting_slot_s(claims: Iterable[Claim], runtimes: Runtimes) -> float | None:
     """Return the seconds of one slot that what waits takes; None where a run time is unknown."""
     total = 0.0
     for claim in claims:
-        each = claim.need.slots * claim.need.pieces
+        each = claim.need.all_slots
         for owner, name, tasks in claim.kinds or (("", "", claim.tasks),):
             if (owner, name) not in runtimes:
                 return None
@@ -101,4 +101,4 @@ class Elsewhere:
 
 
 def _slots(claim: Claim) -> int:
-    return max(1, claim.need.slots * claim.need.pieces)
+    return max(1, claim.need.all_slots)

@@ -1,6 +1,7 @@
 """Why no new node could run a task: what it asks for that none would have."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from gridbridge.decisions.elastic.demand.needs import Need
 from gridbridge.decisions.elastic.demand.pools import Offer
@@ -12,6 +13,7 @@ from gridbridge.decisions.elastic.demand.rooms import (
     missing,
     pieces_in,
 )
+from gridbridge.model.elastic.access import ANYBODY
 from gridbridge.model.elastic.plan import Refusal, Refused
 from gridbridge.model.request import QNAME
 
@@ -26,15 +28,18 @@ def lacking(
     """
     if need.is_on_all:
         return Refused(cause=Refusal.ALL_HOSTS)
+    if need.also:
+        parts = (lacking(part, offers, ground, there) for part in need.parts)
+        return next(filter(None, parts), None)
     if any(_could(need, offer, ground, there) for offer in offers):
         return None
     if any(pieces_in(need, one.room, ground) for one in offers):
         return Refused(cause=Refusal.TOO_SPREAD)
-    found = [one for offer in offers if (one := _lack(need, offer.room, ground))]
-    return max(found, key=lambda one: ORDER.index(one.cause), default=None)
+    causes = [one for offer in offers if (one := _lack(need, offer.room, ground))]
+    return max(causes, key=lambda one: ORDER.index(one.cause), default=None)
 
 
-ORDER = (Refusal.NO_QUEUE, Refusal.NO_VALUE, Refusal.TOO_WIDE, Refusal.TOO_MUCH)
+ORDER = (Refusal.NO_QUEUE, Refusal.NO_ACCESS, Refusal.NO_VALUE, Refusal.TOO_WIDE, Refusal.TOO_MUCH)
 
 
 def _could(need: Need, offer: Offer, ground: Ground, there: Sequence[tuple[str, Room]]) -> bool:
@@ -63,8 +68,7 @@ def _lack(need: Need, room: Room, ground: Ground) -> Refused | None:
 def _lacks(need: Need, room: Room, ground: Ground) -> Iterator[Refused]:
     parts = [one for one in room.parts if is_open(need, one, room, ground)]
     if not parts:
-        words = (*need.queues, *need.named, need.pe, *_limited(need, room))
-        yield Refused(cause=Refusal.NO_QUEUE, wanted=" ".join(filter(None, words)) or "any")
+        yield _no_queue(need, room, ground)
     widest = max((one.free for one in parts), default=0)
     if widest < need.slots:
         yield Refused(cause=Refusal.TOO_WIDE, wanted=str(need.slots), has=str(widest))
@@ -79,6 +83,21 @@ def _lacks(need: Need, room: Room, ground: Ground) -> Iterator[Refused]:
     for one in need.values:
         if one.name != QNAME:
             yield Refused(cause=Refusal.NO_VALUE, name=one.name, wanted=one.value)
+
+
+def _no_queue(need: Need, room: Room, ground: Ground) -> Refused:
+    if who := _kept_out(need, room, ground):
+        return Refused(cause=Refusal.NO_ACCESS, wanted=who)
+    words = (*need.queues, *need.named, need.pe, *_limited(need, room))
+    return Refused(cause=Refusal.NO_QUEUE, wanted=" ".join(filter(None, words)) or "any")
+
+
+def _kept_out(need: Need, room: Room, ground: Ground) -> str:
+    """Return what the queues of a node do not admit of a task that they would have otherwise."""
+    anybodys = replace(need, identity=ANYBODY)
+    parts = (part for part in room.parts if is_open(anybodys, part, room, ground))
+    lists = ground.layout.user_lists
+    return next((part.access.obstacle(need.identity, lists) for part in parts), "")
 
 
 def _limited(need: Need, room: Room) -> Iterator[str]:

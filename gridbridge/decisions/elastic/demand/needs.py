@@ -6,12 +6,13 @@ of slots a host has a piece for each of its hosts.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from gridbridge.decisions.elastic.expressions import matches
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
+from gridbridge.model.elastic.access import ANYBODY, Identity
 from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.elastic.layout import Counted, Environment, Layout, Relation, Resource, Spread
 from gridbridge.model.request import HOSTNAME, QNAME
@@ -46,6 +47,23 @@ class Need:
     pe: str = ""  # as it is asked for, maybe with wildcards
     environments: frozenset[str] = frozenset()  # any of them will do
     asked: frozenset[str] = frozenset()  # resources
+    identity: Identity = ANYBODY  # by which queues admit it
+    also: tuple["Need", ...] = ()  # what a task needs beside this, on the same or other hosts
+
+    @property
+    def parts(self) -> tuple["Need", ...]:
+        """All that a task needs together, each part with its own pieces."""
+        return (replace(self, also=()), *self.also) if self.also else (self,)
+
+    @property
+    def total(self) -> int:
+        """The number of pieces of a task, of all parts."""
+        return self.pieces + sum(part.pieces for part in self.also)
+
+    @property
+    def all_slots(self) -> int:
+        """The number of slots of a task, of all parts."""
+        return sum(part.slots * part.pieces for part in (self, *self.also))
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -59,9 +77,11 @@ def need_of(shape: Shape, layout: Layout, widest: int) -> Need:
     Of a parallel environment whose rule is not known its slots are on one host if they fit there.
     `qstat` without -r shows a job's slots, but not its environment.
     """
+    if shape.groups:
+        return _joint(need_of(group, layout, widest) for group in shape.groups)
     known = [(_resource(name, layout), text) for name, text in shape.requests]
     told = [(one, text) for one, text in known if one is not None]
-    found = [one for one in _environments(shape.pe, layout) if _divides(one, shape)]
+    found = [one for one in _environments(shape, layout) if _divides(one, shape)]
     slots, pieces, is_apart = _lies(shape, found, widest)
     asked = frozenset(one.name for one, _ in told)
     every = {one.name: one for one in layout.resources.values()}.values()
@@ -79,7 +99,15 @@ def need_of(shape: Shape, layout: Layout, widest: int) -> Need:
         pe=shape.pe,
         environments=frozenset(one.name for one in found),
         asked=asked,
+        identity=shape.identity,
     )
+
+
+def _joint(needs: Iterable[Need]) -> Need:
+    """Return one need for several at once: whole hosts first, then the widest pieces."""
+    first, *rest = sorted(needs, key=lambda need: (not need.is_exclusive, -need.slots))
+    is_on_all = any(need.is_on_all for need in (first, *rest))
+    return replace(first, is_on_all=is_on_all, also=tuple(rest))
 
 
 def undivided(shape: Shape, layout: Layout) -> Environment | None:
@@ -87,8 +115,16 @@ def undivided(shape: Shape, layout: Layout) -> Environment | None:
 
     Grid Engine never starts a task whose slots a fixed number a host does not divide.
     """
-    known = _environments(shape.pe, layout)
+    known = _environments(shape, layout)
     return None if any(_divides(one, shape) for one in known) else next(iter(known), None)
+
+
+def barred(shape: Shape, layout: Layout) -> tuple[str, str]:
+    """Return the first environment when none admits a task, and what it does not admit."""
+    named = _named(shape.pe, layout)
+    if not named or _environments(shape, layout):
+        return "", ""
+    return named[0].name, named[0].access.obstacle(shape.identity, layout.user_lists)
 
 
 def _divides(one: Environment, shape: Shape) -> bool:
@@ -102,7 +138,15 @@ def _resource(name: str, layout: Layout) -> Resource | None:
     return layout.resources.get(wanted, PLACES.get(wanted))
 
 
-def _environments(pe: str, layout: Layout) -> list[Environment]:
+def _environments(shape: Shape, layout: Layout) -> list[Environment]:
+    """Return the environments that a task may be in, in the order of names."""
+    lists = layout.user_lists
+    return [
+        one for one in _named(shape.pe, layout) if not one.access.obstacle(shape.identity, lists)
+    ]
+
+
+def _named(pe: str, layout: Layout) -> list[Environment]:
     """Return the environments that a name with wildcards stands for, in the order of names."""
     if not pe:
         return []

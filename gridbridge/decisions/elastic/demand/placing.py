@@ -18,6 +18,8 @@ from gridbridge.decisions.elastic.demand.rooms import (
 
 def place(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> tuple[int, Blocks]:
     """Return how many of the tasks fit, and what is free then; a task is placed whole or not."""
+    if need.also:
+        return _together(need, tasks, blocks, ground)
     if need.pieces == 1:
         return _within(need, tasks, blocks, ground)
     done = 0
@@ -28,6 +30,28 @@ def place(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> tuple[int, 
             fit, own = _within(each, tasks - done, own, ground)
             done, blocks = done + fit, (*own, *others) if fit else blocks
     return done, blocks
+
+
+def _together(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> tuple[int, Blocks]:
+    """Place tasks that need several things at once: the most of which all parts fit."""
+    low, high, found = 0, tasks, blocks
+    while low < high:
+        middle = (low + high + 1) // 2
+        rest = _all_parts(need, middle, blocks, ground)
+        if rest is None:
+            high = middle - 1
+        else:
+            low, found = middle, rest
+    return low, found
+
+
+def _all_parts(need: Need, tasks: int, blocks: Blocks, ground: Ground) -> Blocks | None:
+    """Return what is free beside so many tasks; None: not all of them fit."""
+    for part in need.parts:
+        done, blocks = place(part, tasks, blocks, ground)
+        if done < tasks:
+            return None
+    return blocks
 
 
 def place_any(

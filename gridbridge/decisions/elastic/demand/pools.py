@@ -142,6 +142,7 @@ def room_of(pool: Pool, ground: Ground, patterns: frozenset[str]) -> Room:
         values=tuple(sorted((name, text) for name, text in told.items() if name not in counted)),
         tags=tags_of("", groups, patterns),
         is_told=bool(layout.resources),
+        is_silent=ground.is_new_silent,
         is_new=True,
     )
 

@@ -7,8 +7,11 @@ from typing import TypeAlias
 
 from gridbridge.decisions.elastic.demand.needs import Need, Wanted, is_met, number
 from gridbridge.decisions.elastic.expressions import matches
-from gridbridge.model.elastic.layout import Layout
-from gridbridge.model.request import HOSTNAME, QNAME
+from gridbridge.model.elastic.access import TO_ALL, Access
+from gridbridge.model.elastic.layout import LIMITS, MEMORY, Layout
+from gridbridge.model.request import HOSTNAME, QNAME, SHORTCUTS
+
+BUILT_IN = frozenset((*SHORTCUTS.values(), *LIMITS, *MEMORY, "cpu"))  # complex(5): of every host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,7 @@ class Part:
     amounts: tuple[tuple[str, float], ...] = ()  # the queue's own consumables
     is_batch: bool = True
     is_told: bool = True  # the queue's configuration is known
+    access: Access = TO_ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,7 @@ class Room:
     group: str = ""  # in which parallel tasks stay
     is_empty: bool = True
     is_told: bool = False  # what is not among its consumables it does not have
+    is_silent: bool = False  # it has not reported its load values, or nothing like it has
     is_new: bool = False
     is_used: bool = False  # by what waits
 
@@ -57,6 +62,9 @@ class Ground:
     common: frozenset[str] = frozenset()  # resources that hosts like new ones have
     told: Mapping[str, frozenset[str]] = field(default_factory=dict)  # values of such hosts
     offered: frozenset[str] = frozenset()  # what any host or queue has; none: hosts tell no values
+    is_told: bool = False  # hosts tell their values
+    is_reported: bool = False  # some host tells its architecture, as each does that reports
+    is_new_silent: bool = False  # others do, and none of the hosts that new ones resemble
     in_cell: frozenset[str] = frozenset()  # consumables of the whole cell
     closed: frozenset[str] = frozenset()  # queues that nobody starts a task in, on any host
 
@@ -113,14 +121,17 @@ def lacks(name: str, room: Room, ground: Ground) -> bool:
 def missing(need: Need, part: Part, room: Room, ground: Ground) -> frozenset[str]:
     """Return the values and exclusive resources asked for that a queue on a host does not have.
 
-    A new node has what hosts like it have. A resource that nothing in the cell has counts as
-    there: it may be a load value that only new nodes report.
+    A new node has what hosts like it have. Of a silent host only a resource that others have is
+    known to be missing: others may be load values of its own.
     """
     if not part.is_told:
         return frozenset()
     there = (name for name, _ in (*part.values, *room.values, *room.amounts))
     counted = (name for name, _ in need.amounts)
-    lacking = (need.asked & ground.offered).difference(there, counted, ground.in_cell)
+    asked = need.asked & ground.offered
+    if ground.is_told and not room.is_silent:
+        asked |= {wanted.name for wanted in need.values} - BUILT_IN
+    lacking = asked.difference(there, counted, ground.in_cell)
     return lacking - ground.common if room.is_new else lacking
 
 
@@ -147,6 +158,8 @@ def is_open(need: Need, part: Part, room: Room, ground: Ground) -> bool:
     if need.pe and need.environments.isdisjoint(part.environments):
         return False
     if not (part.is_batch or need.pe):
+        return False
+    if part.access.obstacle(need.identity, ground.layout.user_lists):
         return False
     return _admits(need, part.values, ground.layout)
 

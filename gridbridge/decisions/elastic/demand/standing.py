@@ -6,6 +6,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from gridbridge.decisions.elastic.demand.rooms import (
+    BUILT_IN,
     Block,
     Blocks,
     Ground,
@@ -16,15 +17,14 @@ from gridbridge.decisions.elastic.demand.rooms import (
 )
 from gridbridge.decisions.elastic.expressions import matches
 from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape
-from gridbridge.model.elastic.layout import LIMITS, MEMORY, Layout
+from gridbridge.model.elastic.layout import ARCH, Layout
 from gridbridge.model.elastic.nodes import Node, Nodes, NodeState, is_same_host, short_name
 from gridbridge.model.elastic.plan import Situation
-from gridbridge.model.request import HOSTNAME, SHORTCUTS, long_name
+from gridbridge.model.request import HOSTNAME, long_name
 from gridbridge.model.states import QueueFact
 
 BY_HAND = frozenset((QueueFact.DISABLED, QueueFact.BY_HAND))
 BY_CALENDAR = frozenset((QueueFact.OFF_HOURS,))
-BUILT_IN = frozenset((*SHORTCUTS.values(), *LIMITS, *MEMORY, "cpu"))  # complex(5): of every host
 AT, ASKED = "@", f"{HOSTNAME}="
 
 
@@ -38,15 +38,23 @@ def ground_of(seen: Situation, queue: str) -> Ground:
             told[name].add(text)
     in_queues = (queue.offered for queue in seen.layout.queues.values())
     offered = _names(hosts).union(*in_queues) - BUILT_IN if hosts else frozenset[str]()
+    is_reported = any(map(_reports, hosts))
     return Ground(
         layout=seen.layout,
         queue=queue,
         told={name: frozenset(texts) for name, texts in told.items()},
         common=_names(like_new),
         offered=offered,
+        is_told=bool(hosts),
+        is_reported=is_reported,
+        is_new_silent=is_reported and not any(map(_reports, _like_new(seen.cell.hosts, seen))),
         in_cell=frozenset(name for name, _ in seen.cell.left),
         closed=closed_everywhere(seen),
     )
+
+
+def _reports(host: Host) -> bool:
+    return any(name == ARCH for name, _ in host.values)
 
 
 def _like_new(hosts: Sequence[Host], seen: Situation) -> Sequence[Host]:
@@ -210,6 +218,7 @@ def _room(
         tags=tags_of(host.name, groups, patterns),
         is_empty=is_whole or not is_busy(instances),
         is_told=bool(host.left or host.values),
+        is_silent=ground.is_reported and not _reports(host),
     )
 
 
@@ -230,6 +239,7 @@ def part_of(queue: str, free: int, layout: Layout, groups: frozenset[str], host:
         values=here.values,
         amounts=amounts_of(layout.counted(here.values)),
         is_batch=here.is_batch,
+        access=here.access,
     )
 
 
@@ -268,6 +278,7 @@ def usual_room(seen: Situation, ground: Ground, patterns: frozenset[str]) -> Roo
         values=next((one.values for one in _like_new(hosts, seen) if one.values), ()),
         tags=tags_of("", groups, patterns),
         is_told=any(one.left or one.values for one in hosts),
+        is_silent=ground.is_new_silent,
         is_new=True,
     )
 

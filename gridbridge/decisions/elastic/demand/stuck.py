@@ -1,6 +1,6 @@
 """Which jobs are no demand any more: there was room for them for long, and they did not start.
 
-Resource quotas, access lists, projects, calendars and reservations may keep a job waiting, and
+Resource quotas, patterns in access lists, calendars and reservations may keep a job waiting, and
 nobody asks for them. A row of jobs is known from round to round by its lowest job number.
 """
 

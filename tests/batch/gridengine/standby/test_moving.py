@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.standby import moving
+from gridbridge.model.elastic.access import Identity
 from gridbridge.model.elastic.cell import Shape
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import Cell
 
 NOW_S = 1_800_000_000.0
+NO_PROJECT = Identity(project="")
 ROW = """<job_list state="running"><JB_job_number>{job}</JB_job_number><state>{state}</state>
 <slots>{slots}</slots>{task}</job_list>"""
 QUEUE = """<Queue-List><name>{name}</name><resource name="{mark}" type="hf">{best}</resource>
@@ -62,7 +64,7 @@ def queue(name: str, *rows: str, best: str = "0") -> str:
 def test_only_jobs_that_asked_for_it_may_run_elsewhere_again(told: str, is_movable: bool) -> None:
     found = moving.read_movable(jobs(told), NOW_S)
 
-    assert found == ({"7": Shape()} if is_movable else {})
+    assert list(found) == (["7"] if is_movable else [])
 
 
 def test_what_it_asks_for_is_told_also_after_a_qalter() -> None:
@@ -80,8 +82,8 @@ def test_what_it_asks_for_is_told_also_after_a_qalter() -> None:
 
     requests = (("h_vmem", "2G"), ("lic", "1"))
     assert found == {
-        "7": Shape(requests=requests, queues=("all.q@@big",)),
-        "8": Shape(requests=requests),
+        "7": Shape(requests=requests, queues=("all.q@@big",), identity=NO_PROJECT),
+        "8": Shape(requests=requests, identity=NO_PROJECT),
     }
 
 
@@ -139,7 +141,7 @@ def test_nothing_is_put_back_beside_a_task_that_may_not(cell: Cell) -> None:
     (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", row(1), row(2))))
 
     assert not moving.put_elsewhere(cell, "n1", NOW_S)
-    assert moving.movable(cell, ["n1"], NOW_S) == {"n1": (Shape(),)}
+    assert moving.movable(cell, ["n1"], NOW_S) == {"n1": (Shape(identity=NO_PROJECT),)}
     assert called(cell) == ""
 
 
@@ -159,3 +161,14 @@ def test_a_task_that_somebody_stopped_keeps_its_host(
     found = moving.movable(cell, ["n1"], NOW_S)["n1"]
     assert [one.slots for one in found] == ([1, 2] if is_moved else [1])
     assert moving.put_elsewhere(cell, "n1", NOW_S) is is_moved
+
+
+def test_a_task_is_moved_to_where_the_lists_admit_its_job() -> None:
+    """They judge its owner, its project and its checkpointing environment."""
+    own = (
+        "<JB_owner>alice</JB_owner><JB_project>p1</JB_project>"
+        "<JB_checkpoint_name>blcr</JB_checkpoint_name>"
+    )
+    (found,) = moving.read_movable(jobs(job(7, own)), NOW_S).values()
+
+    assert found.identity == Identity(owner="alice", project="p1", checkpoint="blcr")

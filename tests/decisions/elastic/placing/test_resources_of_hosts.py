@@ -115,8 +115,37 @@ def test_nothing_is_missing_where_no_host_tells_values(value: str, asked: dict[s
     assert decided(without_values(situation)).figures.fit == 1
 
 
-def test_a_resource_that_nothing_in_the_cell_has_may_be_a_new_nodes() -> None:
-    assert decided(seen("NONE", color="red")).figures.fit == 1
+def test_a_job_that_asks_for_what_nothing_in_the_cell_has_is_told_so() -> None:
+    """It would wait for ever: no host, queue or pool supplies it."""
+    done = decided(seen("NONE", color="red"))
+
+    assert (done.figures.fit, done.add, done.remove) == (0, 0, ("n1",))
+    assert [(one.cause, one.name) for one in done.refused] == [(Refusal.NO_VALUE, "color")]
+
+
+def silent(situation: Situation, *names: str) -> Situation:
+    """Return a cell in which some hosts report no load values."""
+    hosts = tuple(
+        replace(host, values=()) if host.name in names else host for host in situation.cell.hosts
+    )
+    return replace(situation, cell=replace(situation.cell, hosts=hosts))
+
+
+@pytest.mark.parametrize(("quiet", "fit"), [((), 0), (("n1",), 1), ((MASTER,), 0)], ids=str)
+def test_a_silent_host_may_have_load_values_of_its_own(quiet: tuple[str, ...], fit: int) -> None:
+    """Such as a host that rests: what others have, it would have to have itself."""
+    done = decided(silent(seen("NONE", color="red"), *quiet))
+    own = decided(silent(seen(f"NONE,[{MASTER}=color=red]", color="red"), *quiet))
+
+    assert (done.figures.fit, own.figures.fit) == (fit, 0)
+
+
+def test_a_new_node_is_as_unknown_as_the_silent_hosts_that_it_resembles() -> None:
+    situation = seen("NONE", color="red")
+    busy = replace(situation.cell, instances=full(MASTER, "n1"))
+
+    assert decided(replace(situation, cell=busy)).add == 0
+    assert decided(silent(replace(situation, cell=busy), "n1")).add == 1
 
 
 def test_the_refusal_names_what_is_missing() -> None:
