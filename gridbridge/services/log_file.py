@@ -1,14 +1,30 @@
-"""The log file on a program's standard error, opened again after a rotation.
+"""The files of a program's streams, opened again after a rotation.
 
 A program's log was opened by the program's parent, and logrotate moves the file away. Before each
-event the file of that name is compared with the open file, and opened if they differ.
+event or line the file of that name is compared with the open file, and opened if they differ.
 """
 
 import logging
 import os
 
-STREAMS = (1, 2)  # both, if they lead to the same file
+STREAMS = OUTPUT, ERRORS = 1, 2  # both are reopened together if they lead to the same file
 MOST_CHARACTERS = 16_384  # of an event: what people wrote may be in it
+
+
+class RotatedFile:
+    """The file on a stream of this process, if there is one."""
+
+    def __init__(self, stream: int) -> None:
+        self._stream = stream
+        self._path = _path(stream)
+
+    def follow(self) -> None:
+        """Lead the streams on an old file to the file of this name.
+
+        If the new file can't be opened, the old file stays: else events would be in no file.
+        """
+        if self._path:
+            _follow(self._path, self._stream)
 
 
 class RotatedLog(logging.StreamHandler):  # type: ignore[type-arg] # generic for mypy alone
@@ -16,12 +32,11 @@ class RotatedLog(logging.StreamHandler):  # type: ignore[type-arg] # generic for
 
     def __init__(self) -> None:
         super().__init__()
-        self._path = _path()
+        self._file = RotatedFile(ERRORS)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write an event; into a new file if the old one was moved away."""
-        if self._path:
-            follow(self._path)
+        self._file.follow()
         super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:
@@ -33,22 +48,18 @@ class RotatedLog(logging.StreamHandler):  # type: ignore[type-arg] # generic for
         return f"{text[:half]}... ({len(text) - 2 * half} characters left out) ...{text[-half:]}"
 
 
-def _path() -> str:
-    """Return the name of the file on standard error; empty if there is no file."""
+def _path(stream: int) -> str:
+    """Return the name of the file on a stream; empty if there is no file."""
     try:
-        path = os.readlink("/proc/self/fd/2")
-        is_file = os.path.isfile(path) and os.path.samestat(os.stat(path), os.fstat(2))
+        path = os.readlink(f"/proc/self/fd/{stream}")
+        is_file = os.path.isfile(path) and os.path.samestat(os.stat(path), os.fstat(stream))
     except OSError:
         return ""
     return path if is_file else ""
 
 
-def follow(path: str) -> None:
-    """Lead the streams on an old file to the file of this name.
-
-    If the new file can't be opened, the old file stays: else events would be in no file.
-    """
-    before = os.fstat(2)
+def _follow(path: str, stream: int) -> None:
+    before = os.fstat(stream)
     try:
         if os.path.samestat(os.stat(path), before):
             return
@@ -58,7 +69,7 @@ def follow(path: str) -> None:
         end = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     except OSError:
         return
-    for stream in STREAMS:
-        if os.path.samestat(os.fstat(stream), before):
-            os.dup2(end, stream)
+    for other in STREAMS:
+        if os.path.samestat(os.fstat(other), before):
+            os.dup2(end, other)
     os.close(end)

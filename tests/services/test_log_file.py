@@ -36,7 +36,7 @@ def log(tmp_path: Path) -> Path:
 
 def events(log: Path, *lines: str, between: str = "true") -> None:
     """Let a program whose streams lead to the log tell these, with something done before each."""
-    feed = "; ".join(f"echo {line}; sleep 0.5; {between}" for line in lines)
+    feed = "; ".join(f"echo {line}; sleep 2; {between}" for line in lines)
     with log.open("ab") as end:
         subprocess.run(
             ["sh", "-c", f'{{ {feed}; }} | "$0" -c "$1"', sys.executable, PROGRAM],
@@ -91,6 +91,49 @@ def test_each_log_that_cron_appends_to_is_rotated() -> None:
 
     assert "/var/lib/gridbridge/datasets.log" in logs
     assert {log for log in logs if not re.search(rf"^(.* )?{log} ", rules, re.MULTILINE)} == set()
+
+
+LOOP = """
+import os, sys
+from gridbridge.cli.balancing import program
+from gridbridge.model.elastic.told import Told
+from gridbridge.services.elastic import lasting
+from gridbridge.services.elastic.balanced import RoundPlan
+
+def rounds(wanted, path, renew):
+    for sentence in ("first", "second"):
+        told = Told(add=0, pool=None, remove=(), sentence=sentence, refused=())
+        wanted.tell(RoundPlan(plan=None, dues=(), told=told))
+        os.path.exists(sys.argv[1]) or os.rename(sys.argv[2], sys.argv[1])
+
+lasting.run_forever = rounds
+program.balance(["--config", sys.argv[3], "--loop"], standalone_mode=False)
+"""
+SITE = """
+[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 1
+execd_port = 2
+[balance]
+max_nodes = 9
+apply = true
+"""
+
+
+@pytest.mark.parametrize("has_errors", [False, True], ids=["output alone", "both streams"])
+def test_the_sentence_of_each_round_is_in_the_new_file(log: Path, *, has_errors: bool) -> None:
+    """Also where no event was logged since the rotation, and where each stream has its file."""
+    site = log.with_name("site.toml")
+    site.write_text(SITE)
+    with log.open("ab") as end, log.with_name("errors").open("ab") as errors:
+        subprocess.run(
+            [sys.executable, "-c", LOOP, f"{log}.1", str(log), str(site)],
+            stdout=end, stderr=end if has_errors else errors, check=True, timeout=30,
+        )  # fmt: skip
+
+    assert Path(f"{log}.1").read_text().split()[1:] == ["first"]
+    assert log.read_text().split()[1:] == ["second"]
 
 
 @pytest.mark.skipif(not shutil.which("logrotate"), reason="needs logrotate")
