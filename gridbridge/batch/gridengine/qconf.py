@@ -181,6 +181,7 @@ RENDERERS: Mapping[Verb, Callable[[Edit], str]] = MappingProxyType(
         Verb.REPLACE: _attribute("-rattr"),
         Verb.MERGE: _attribute("-mattr"),
         Verb.DROP: _attribute("-dattr"),
+        Verb.PURGE: lambda edit: f"qconf -purge {edit.kind} {edit.attribute} {edit.name}",
         Verb.SET_HOST: _set_host,
         Verb.DROP_HOST: _drop_host,
         Verb.SET_SCHEDULER: _set_scheduler,

@@ -44,6 +44,7 @@ class Verb(StrEnum):
     DROP_LIST = "drop list"
     ENABLE = "enable queue"
     CLEAR = "clear queue error"
+    PURGE = "take value of host back"
     SHELL = "run"
 
 

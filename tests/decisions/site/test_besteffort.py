@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from gridbridge.batch.gridengine import qconf
 from gridbridge.decisions.site.besteffort.blocks import Blocks, model_of, subordinate_lists, written
 from gridbridge.decisions.site.besteffort.findings import METHOD, RESOURCE, RULE, findings
 from gridbridge.decisions.site.besteffort.removal import removal
@@ -281,3 +282,46 @@ def test_a_queue_without_slots_needs_no_best_effort_queue() -> None:
     blocks = Blocks(a_cell(slots={"all.q": {"n1": 0}}), "all.q", None)
 
     assert (blocks.names(), blocks.subordinates("all.q")) == ((), {})
+
+
+@pytest.mark.parametrize(
+    ("local", "right", "made"),
+    [
+        ("NONE,[@big=smp mpi]", "NONE,[@big=smp]", {"": "NONE", "@@big": "smp"}),
+        ("smp mpi,[n1=mpi]", "smp,[n1=NONE]", {"@n1": "NONE"}),
+        ("smp,[n1=smp],[@big=NONE]", "smp,[n1=smp],[@big=NONE]", {"@@big": "NONE"}),
+    ],
+)
+def test_environments_are_those_of_the_model_on_each_host(
+    local: str, right: str, made: dict[str, str]
+) -> None:
+    cell = ready()
+    model = cell.queues["all.q"] | {"pe_list": local}
+    cell = replace(cell, queues={**cell.queues, "all.q": model})
+    done = {one.name: one.value for one in edits(cell) if one.attribute == "pe_list"}
+    own = {name: {**cell.queues[name], "pe_list": right} for name in ("gb-be1", "gb-be2")}
+
+    assert done == {f"{name}{where}": value for name in own for where, value in made.items()}
+    assert edits(replace(cell, queues={**cell.queues, **own})) == []
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"), [("rerun", "FALSE,[n1=TRUE]"), ("pe_list", "smp,[n1=NONE]")]
+)
+def test_a_value_for_a_host_that_the_model_lacks_is_taken_back(attribute: str, value: str) -> None:
+    """It stays when the usual value is replaced (seen on 8.1.9)."""
+    cell = ready()
+    queue = cell.queues["gb-be1"] | {attribute: value}
+    done = edits(replace(cell, queues={**cell.queues, "gb-be1": queue}))
+
+    assert [qconf.command(edit) for edit in done] == [f"qconf -purge queue {attribute} gb-be1@n1"]
+
+
+def test_lists_of_names_are_equal_in_any_order_on_each_host() -> None:
+    cell = ready()
+    queues = {
+        name: {**queue, "user_lists": "a b,[n1=c d]" if name == "all.q" else "b,a,[n1=d c]"}
+        for name, queue in cell.queues.items()
+    }
+
+    assert edits(replace(cell, queues=queues)) == []

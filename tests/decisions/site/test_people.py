@@ -45,6 +45,9 @@ DROP = "qconf -dattr queue user_lists gb_beta_users transfer-beta"
         (a_situation(None, "NONE", people=False), []),
         (a_situation(None, "staff", people=False), []),
         (a_situation(("alice",), "gb_beta_users", people=False), [DROP]),
+        (a_situation(("alice", "bob"), "staff,[tee=gb_beta_users]"), [ADD]),
+        (a_situation(("alice", "bob"), "gb_beta_users,[tee=staff]"), [f"{ADD}@tee"]),
+        (a_situation(("alice",), "staff,[tee=gb_beta_users]", people=False), [f"{DROP}@tee"]),
     ],
     ids=[
         "nothing",
@@ -56,6 +59,9 @@ DROP = "qconf -dattr queue user_lists gb_beta_users transfer-beta"
         "nobody named",
         "nobody named, a list of the site's",
         "nobody named any more",
+        "usual list alone",
+        "list of the host alone",
+        "nobody named any more, on a host",
     ],
 )
 def test_the_queue_keeps_to_whom_the_file_names(

@@ -570,3 +570,46 @@ def test_the_epilog_is_roots_unless_remote_usage_is_not_wanted(
     wanted = replace(WANTED, remote_usage=is_wanted)
 
     assert wanted_queue(a_situation(wanted=wanted))["epilog"] == epilog
+
+
+@pytest.mark.parametrize(
+    ("pe_list", "made"),
+    [
+        ("smp", []),
+        ("NONE,[tee=smp]", [("merge into attribute", "transfer-beta", "pe_list", "smp")]),
+        ("smp,[tee=NONE]", [("merge into attribute", "transfer-beta@tee", "pe_list", "smp")]),
+        ("smp,[@big=smp mpi]", [("drop from attribute", "transfer-beta@@big", "pe_list", "mpi")]),
+        (
+            "smp mpi,[tee=mpi]",
+            [
+                ("drop from attribute", "transfer-beta", "pe_list", "mpi"),
+                ("drop from attribute", "transfer-beta@tee", "pe_list", "mpi"),
+                ("merge into attribute", "transfer-beta@tee", "pe_list", "smp"),
+            ],
+        ),
+    ],
+)
+def test_each_pe_list_for_a_host_is_judged_as_the_usual_one(
+    pe_list: str, made: list[tuple[str, ...]]
+) -> None:
+    """It takes the place of the whole usual list on that host."""
+    spread = {**WHOLE, "allocation_rule": "$round_robin"}
+    cells = {"smp": WHOLE, "mpi": spread}
+    situation = at_home(a_ready_situation(pe_list=pe_list), environments=cells)
+    situation = replace(situation, away=replace(situation.away, environments=cells))
+
+    assert edits(situation) == made
+
+
+@pytest.mark.parametrize(
+    ("rerun", "names"),
+    [
+        ("TRUE,[tee=FALSE]", ["transfer-beta@tee"]),
+        ("FALSE,[@big=FALSE],[tee=true]", ["transfer-beta", "transfer-beta@@big"]),
+    ],
+)
+def test_a_value_for_a_host_is_mended_where_it_stands(rerun: str, names: list[str]) -> None:
+    """It stays when the usual value is replaced (seen on 8.1.9)."""
+    made = edits(a_ready_situation(rerun=rerun))
+
+    assert made == [("replace attribute", name, "rerun", "TRUE") for name in names]

@@ -4,6 +4,7 @@ The queues get their slots last: until then nothing starts in them.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gridbridge.decisions.site.besteffort.blocks import (
     HOSTLIST,
@@ -14,7 +15,7 @@ from gridbridge.decisions.site.besteffort.blocks import (
     superordinate,
     written,
 )
-from gridbridge.model.attributes import pairs, varying, words
+from gridbridge.model.attributes import by_place, pairs, varying, words
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.site.besteffort import BestEffortCell
 from gridbridge.model.site.setup import Complex, Edit, Finding, State, Verb
@@ -136,26 +137,35 @@ def _right(cell: BestEffortCell, model: str) -> dict[str, str]:
         "suspend_thresholds": "NONE",
         "subordinate_list": "NONE",
         "complex_values": ",".join((f"{BEST_EFFORT}=TRUE", *remote)),
-        "pe_list": " ".join(_environments(cell, model)) or "NONE",
+        "pe_list": _environments(cell, model),
         **{name: queue.get(name, "NONE") for name in ACCESS},
     }
 
 
-def _environments(cell: BestEffortCell, model: str) -> Iterator[str]:
-    for name in words(cell.queues[model].get("pe_list", "NONE")):
-        if cell.environments.get(name, {}).get("allocation_rule") == WHOLE_JOB:
-            yield name
+def _environments(cell: BestEffortCell, model: str) -> str:
+    """Return the model's pe_list with the environments whose jobs are on one host."""
+    found = varying(cell.queues[model].get("pe_list", "NONE"))
+    others = (f"[{where}={_whole_jobs(cell, value)}]" for where, value in found.others)
+    return ",".join((_whole_jobs(cell, found.usual), *others))
+
+
+def _whole_jobs(cell: BestEffortCell, listed: str) -> str:
+    rules = {name: one.get("allocation_rule") for name, one in cell.environments.items()}
+    return " ".join(name for name in words(listed) if rules.get(name) == WHOLE_JOB) or "NONE"
 
 
 def _attributes(cluster: str, queue: str, name: str, found: str, right: str) -> Iterator[Finding]:
-    """Judge an attribute, and each list for one host, which replaces the usual list there."""
-    if name != "complex_values":
-        yield _attribute(cluster, queue, name, found, right)
-        return
-    every = varying(found)
-    yield _attribute(cluster, queue, name, every.usual, right)
-    for where, value in every.others:
-        yield _attribute(cluster, f"{queue}@{where}", name, value, right)
+    """Judge an attribute, and each value for one host, which replaces the usual value there."""
+    there, wanted = dict(by_place(found)), dict(by_place(right))
+    for where in dict.fromkeys((*there, *wanted)):
+        usual = wanted[""]  # as the queue has it once that is mended
+        actual, value = there.get(where, usual), wanted.get(where, usual)
+        judged = _attribute(cluster, f"{queue}{where}", name, actual, value)
+        is_surplus = where not in wanted and name != "complex_values"
+        if is_surplus and judged.state is not State.OK:
+            edits = (replace(edit, verb=Verb.PURGE, value="") for edit in judged.mend)
+            judged = replace(judged, mend=tuple(edits))
+        yield judged
 
 
 def _attribute(cluster: str, queue: str, name: str, found: str, right: str) -> Finding:
@@ -174,7 +184,7 @@ def _same(name: str, found: str, right: str) -> bool:
         return (
             as_said.items() <= {key: value.upper() for key, value in pairs(found).items()}.items()
         )
-    if name in (HOSTLIST, "pe_list", *ACCESS) and "[" not in found + right:
+    if name in (HOSTLIST, "pe_list", *ACCESS):
         return sorted(words(found)) == sorted(words(right))
     return found.upper() == right.upper()
 

@@ -6,8 +6,9 @@ the queue stay.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from gridbridge.model.attributes import Settings, words
+from gridbridge.model.attributes import Settings, by_place, words
 from gridbridge.model.site.setup import Edit, Finding, SetupSituation, State, Verb
 
 USER_LISTS = "user_lists"
@@ -38,12 +39,13 @@ def people_findings(situation: SetupSituation) -> Iterator[Finding]:
 
 
 def list_findings(situation: SetupSituation, queue: Settings) -> Iterator[Finding]:
-    """Judge whether the queue has that list, or none where nobody is named."""
-    wanted, lists = situation.wanted, words(queue.get(USER_LISTS, "NONE"))
-    is_kept, is_wanted = wanted.people_list in lists, bool(wanted.people)
-    item, found = f"queue {wanted.queue}: {USER_LISTS}", " ".join(lists) or "NONE"
-    if is_kept == is_wanted:
-        yield Finding(item=item, state=State.OK, found=found)
+    """Judge whether the queue has that list on each host, or none where nobody is named."""
+    wanted, value = situation.wanted, queue.get(USER_LISTS, "NONE")
+    item, is_wanted = f"queue {wanted.queue}: {USER_LISTS}", bool(wanted.people)
+    every = by_place(value)
+    wrong = [where for where, names in every if (wanted.people_list in words(names)) != is_wanted]
+    if not wrong:
+        yield Finding(item=item, state=State.OK, found=value)
         return
     edit = Edit(
         verb=Verb.MERGE if is_wanted else Verb.DROP,
@@ -54,13 +56,20 @@ def list_findings(situation: SetupSituation, queue: Settings) -> Iterator[Findin
         value=wanted.people_list,
     )
     right = f"{wanted.people_list} among them" if is_wanted else f"without {wanted.people_list}"
-    yield Finding(item=item, state=State.BROKEN, found=found, right=right, mend=(edit,))
+    yield Finding(
+        item=item,
+        state=State.BROKEN,
+        found=value,
+        right=right,
+        mend=tuple(replace(edit, name=f"{wanted.queue}{where}") for where in wrong),
+    )
 
 
 def taken_back(situation: SetupSituation) -> Iterator[Edit]:
     """Remove the list with the last queue that has it."""
     wanted = situation.wanted
     others = (queue for name, queue in situation.home.queues.items() if name != wanted.queue)
-    is_needed = any(wanted.people_list in words(queue.get(USER_LISTS, "")) for queue in others)
+    lists = (names for queue in others for _, names in by_place(queue.get(USER_LISTS, "")))
+    is_needed = any(wanted.people_list in words(names) for names in lists)
     if wanted.people_list in situation.home.user_lists and not is_needed:
         yield Edit(verb=Verb.DROP_LIST, cell=wanted.home, name=wanted.people_list)

@@ -1,12 +1,12 @@
 """The transfer queue itself (queue_conf(5))."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from gridbridge.decisions.site.reload import AWAIT
 from gridbridge.decisions.site.setup.people import list_findings
 from gridbridge.decisions.site.setup.requests import promised, request_findings
-from gridbridge.model.attributes import is_besteffort, is_transfer, is_true, lists, words
+from gridbridge.model.attributes import by_place, is_besteffort, is_transfer, is_true, lists, words
 from gridbridge.model.places import METHODS
 from gridbridge.model.report import count
 from gridbridge.model.site.setup import (
@@ -126,11 +126,14 @@ def _missing(situation: SetupSituation, right: Mapping[str, str]) -> Finding:
 
 
 def _attribute(wanted: Wanted, name: str, found: str, right: str) -> Finding:
+    """Judge an attribute, and each value for a host, which stays when the usual one is changed."""
     item = f"queue {wanted.queue}: {name}"
-    if _plain(found) == _plain(right):
+    wrong = [where for where, value in by_place(found) if _plain(value) != _plain(right)]
+    if not wrong or _plain(found) == _plain(right):
         return Finding(item=item, state=State.OK, found=found)
     edit = _edit(wanted, Verb.REPLACE, name, right)
-    return Finding(item=item, state=State.BROKEN, found=found, right=right, mend=(edit,))
+    mend = tuple(replace(edit, name=f"{wanted.queue}{where}") for where in wrong)
+    return Finding(item=item, state=State.BROKEN, found=found, right=right, mend=mend)
 
 
 def _plain(value: str) -> str:
@@ -198,24 +201,31 @@ def _unsuitable(name: str, situation: SetupSituation) -> str:
 
 
 def _environments(situation: SetupSituation, queue: Mapping[str, str]) -> Iterator[Finding]:
-    wanted, listed = situation.wanted, words(queue.get("pe_list", ""))
-    for name in listed:
-        why = _unsuitable(name, situation)
-        if why:
-            yield _environment(wanted, name, why, "not in pe_list", Verb.DROP)
+    """Judge pe_list, and each that a host or host group has instead."""
+    wanted = situation.wanted
+    listed = {where: words(value) for where, value in by_place(queue.get("pe_list", ""))}
+    for name in dict.fromkeys(name for names in listed.values() for name in names):
+        if why := _unsuitable(name, situation):
+            wrong = [where for where, names in listed.items() if name in names]
+            yield _environment(wanted, name, why, "not in pe_list", Verb.DROP, wrong)
     for name in safe_environments(situation):
-        if name not in listed:
-            yield _environment(wanted, name, "not in pe_list", "in pe_list", Verb.MERGE)
+        wrong = [where for where, names in listed.items() if name not in names]
+        if wrong:
+            found = "not in pe_list" + (f" on {wrong[0][1:]}" if wrong[0] else "")
+            yield _environment(wanted, name, found, "in pe_list", Verb.MERGE, wrong)
         else:
             item = f"queue {wanted.queue}: pe {name}"
             yield Finding(item=item, state=State.OK, found="in pe_list")
 
 
-def _environment(wanted: Wanted, name: str, found: str, right: str, verb: Verb) -> Finding:
+def _environment(
+    wanted: Wanted, name: str, found: str, right: str, verb: Verb, places: Iterable[str]
+) -> Finding:
+    edit = _edit(wanted, verb, "pe_list", name)
     return Finding(
         item=f"queue {wanted.queue}: pe {name}",
         state=State.WARNING,
         found=found,
         right=right,
-        mend=(_edit(wanted, verb, "pe_list", name),),
+        mend=tuple(replace(edit, name=f"{wanted.queue}{where}") for where in places),
     )
