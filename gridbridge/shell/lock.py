@@ -6,9 +6,12 @@ Its file's time is the holder's sign of life. Hot programs load this module.
 import fcntl
 import os
 import time
-from collections.abc import Callable
 
 from gridbridge.errors import StateError
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Whoever looks, as root, waits at no FIFO that the service account put in the place of the file.
 OPTIONS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -93,7 +96,7 @@ class Held:
         os.close(self._end)
 
 
-def await_turn(path: str, tell: Callable[[], None], most_s: float = PATIENCE_S) -> bool:
+def await_turn(path: str, tell: "Callable[[], None]", most_s: float = PATIENCE_S) -> bool:
     """Hold the lock as long as this process lives, if need be after a wait; False: in vain."""
     end = _opened(path)
     until = time.monotonic() + most_s
