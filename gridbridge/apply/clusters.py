@@ -89,9 +89,9 @@ def keep_connections(policy: Policy) -> None:
     May be repeated: those that it keeps stay.
     """
     if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.keeps_connections():
-        from gridbridge.shell.connection.connections import Connections  # 200 ms
+        from gridbridge.shell.connection.lazy import LazyConnections  # sites without ssh need none
 
-        ssh.carry_by(Connections())
+        ssh.carry_by(LazyConnections())
 
 
 def route(policy: Policy, queue: str) -> Route:

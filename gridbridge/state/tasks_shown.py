@@ -23,6 +23,7 @@ MAX_BYTES = 64 << 20  # a task that makes way a thousand times has as many words
 ENDS = "ends"
 TOUCHING = "campaigns/touching"
 NONE = "-"
+WORDS = 13  # of a line
 OUTCOMES = {each.value: each for each in Outcome}
 
 
@@ -122,21 +123,26 @@ def _line(task: ShownTask) -> str:
 
 
 def _task(line: str) -> ShownTask:
-    words = [*line.split(" "), NONE, NONE, NONE, NONE][:13]  # earlier versions published less
+    """Read a line; a page has 100,000 of them, and few have what stands last."""
+    words = line.split(" ")
+    if len(words) < WORDS:  # earlier versions published less
+        words += [NONE] * (WORDS - len(words))
+    number, attempt, outcome, waits, cluster, job, place, status, wallclock, beyond = words[:10]
+    copies, ways, moves = words[10:WORDS]
     return ShownTask(
-        number=int(words[0]),
-        attempt=int(words[1]),
-        outcome=OUTCOMES[words[2]],
-        is_waiting=words[3] == "1",
-        cluster="" if words[4] == NONE else words[4],
-        job_id=int(words[5]),
-        place=int(words[6]),
-        exit_status=None if words[7] == NONE else int(words[7]),
-        wallclock_s=None if words[8] == NONE else int(words[8]),
-        beyond_s=None if words[9] == NONE else int(words[9]),
-        copies=tuple(map(_copy, words[10].split(",") if words[10] != NONE else ())),
-        made_way=tuple(map(_way, words[11].split(",") if words[11] != NONE else ())),
-        moved=tuple(map(_move, words[12].split(",") if words[12] != NONE else ())),
+        number=int(number),
+        attempt=int(attempt),
+        outcome=OUTCOMES[outcome],
+        is_waiting=waits == "1",
+        cluster="" if cluster == NONE else cluster,
+        job_id=int(job),
+        place=int(place),
+        exit_status=None if status == NONE else int(status),
+        wallclock_s=None if wallclock == NONE else int(wallclock),
+        beyond_s=None if beyond == NONE else int(beyond),
+        copies=() if copies == NONE else tuple(map(_copy, copies.split(","))),
+        made_way=() if ways == NONE else tuple(map(_way, ways.split(","))),
+        moved=() if moves == NONE else tuple(map(_move, moves.split(","))),
     )
 
 

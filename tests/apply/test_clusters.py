@@ -1,7 +1,10 @@
 """What starters are told of a queue that leads to an OAR server."""
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -177,3 +180,26 @@ def test_connections_that_are_kept_stay(monkeypatch: pytest.MonkeyPatch) -> None
 
     assert ssh.keeps_connections()
     assert ssh._carrier is first
+
+
+def test_paramiko_is_loaded_with_the_first_request_alone() -> None:
+    """Clusters of this host are asked meanwhile."""
+    program = """
+import sys
+from gridbridge.apply import clusters
+from gridbridge.errors import NotReached
+from gridbridge.model.route import Login
+from gridbridge.shell import ssh
+from tests.apply.test_clusters import a_policy
+clusters.keep_connections(a_policy())
+print("paramiko" in sys.modules)
+try:
+    ssh.run(Login(host="127.0.0.1", port="1"), ("true",), {}, 5)
+except NotReached:
+    print("paramiko" in sys.modules)
+"""
+    root = Path(__file__).parents[2]
+    argv = (sys.executable, "-c", program)
+    ran = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=True)
+
+    assert ran.stdout.split() == ["False", "True"]

@@ -21,6 +21,7 @@ from gridbridge.model.route import BARE, Login
 from gridbridge.shell import runner, session, ssh
 from gridbridge.shell.connection import login
 from gridbridge.shell.connection.connections import Connections
+from gridbridge.shell.connection.lazy import LazyConnections
 from gridbridge.shell.retry import until
 from gridbridge.shell.runner import Completed, quote
 from gridbridge.shell.session import Session
@@ -169,9 +170,12 @@ def test_without_a_login_it_runs_here() -> None:
     assert ssh.run(None, ("/bin/cat",), {}, LIMIT_S, b"in").stdout == b"in"
 
 
-@pytest.fixture(params=[ssh.Client, Session, Connections], ids=["client", "line", "connection"])
+@pytest.fixture(
+    params=[ssh.Client, Session, Connections, LazyConnections],
+    ids=["client", "line", "connection", "connection later"],
+)
 def carrier(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Carry requests in each of the three ways."""
+    """Carry requests in each way."""
     ssh.carry_by(request.param())
     yield
     ssh.carry_by(ssh.Client())

@@ -165,6 +165,21 @@ def test_alembic_stays_away_when_nothing_has_to_migrate(tmp_path: Path) -> None:
     assert out == b"False\n"
 
 
+def test_no_part_for_another_database_is_loaded() -> None:
+    """SQLAlchemy's for PostgreSQL takes as long as a command's own modules."""
+    program = """
+import importlib, pkgutil, sys
+from gridbridge.state import database
+for module in pkgutil.walk_packages(database.__path__, "gridbridge.state.database."):
+    importlib.import_module(module.name)
+print("sqlalchemy.dialects.postgresql" in sys.modules)
+"""
+    argv = (sys.executable, "-I", "-c", program)
+    ran = subprocess.run(argv, capture_output=True, text=True, check=True)
+
+    assert ran.stdout == "False\n"
+
+
 def test_a_file_that_may_not_change_is_read_and_never_written(
     tmp_path: Path, a_transfer: Build
 ) -> None:

@@ -121,7 +121,7 @@ def tasks(found: Iterable[ShownTask], parameters: Sequence[str], is_headless: bo
         output.line(TASK_HEAD)
     for task in found:
         output.line(task_row(task, parameters))
-        for line in copy_rows(task):
+        for line in copy_rows(task) if task.copies else ():
             output.line(line)
 
 
@@ -164,10 +164,11 @@ def _cells(
     task: ShownTask, parameters: Sequence[str], is_whole: bool = False
 ) -> tuple[object, ...]:
     words = parameters[task.number] if task.number < len(parameters) else ""
-    numbers = ("-" if each is None else each for each in (task.exit_status, task.wallclock_s))
+    status = "-" if task.exit_status is None else task.exit_status
+    wallclock = "-" if task.wallclock_s is None else task.wallclock_s
     said = words if is_whole else printable(words)
     word = f"{task.word} (sink)" if task.is_suspect and not is_whole else task.word
-    return (task.number, word, task.cluster or "-", task.attempt, *numbers, said)
+    return (task.number, word, task.cluster or "-", task.attempt, status, wallclock, said)
 
 
 def _csv_row(one: ShownCampaign) -> tuple[object, ...]:

@@ -30,7 +30,7 @@ SEND = {
     "the answer is lost": "state/ledger.py:submitted",
     "noted": "methods/arrays/sending.py:release",
     "released there": "batch/oar/submit.py:release_arrays",
-    "not told": "methods/arrays/sending.py:line",
+    "not told": "methods/arrays/sent.py:line",
 }
 DELETE = {
     "asked": "methods/arrays/job.py:act",
