@@ -108,17 +108,18 @@ bench: WITHOUT_RUNNER := --without-runner
 BRIEF :=
 export BRIEF
 FIGURES = .build$(if $(filter 1,$(BRIEF)),/brief)
-bench: lab ## what a transfer and a campaign cost, in the lab; fails when a target of docs/figures.md is missed; BRIEF=1 measures small sizes, in ten minutes
+bench: lab ## what a transfer and a campaign cost, in the lab; fails when a target of docs/figures.md is missed; BRIEF=1 measures small sizes, in eleven minutes
 	@mkdir -p $(FIGURES)
 	@$(BIN)/python -m bench.simulation --json $(FIGURES)/simulation.json; simulation=$$?; \
 	$(BIN)/python -m bench.elastic_replay --json $(FIGURES)/elastic_replay.json; replay=$$?; \
 	$(BIN)/python -m bench.elastic --json $(FIGURES)/elastic.json; elastic=$$?; \
 	$(BIN)/python -m bench.join --json $(FIGURES)/join.json; join=$$?; \
 	$(BIN)/python -m bench.rebalance --json $(FIGURES)/rebalance.json; rebalance=$$?; \
+	$(BIN)/python -m bench.looks --json $(FIGURES)/looks.json; looks=$$?; \
 	$(BIN)/python -m bench.qstat_parse; parse=$$?; \
 	$(BIN)/python -m bench.accounting --json $(FIGURES)/accounting.json; accounting=$$?; \
 	$(BIN)/python -m bench.campaign --json $(FIGURES)/campaign.json brought cycle kept_tasks locks ledger reading sending injected questions harvest; campaign=$$?; \
-	$(BIN)/python -m bench.transfer --json $(FIGURES)/figures.json && [ $$simulation$$replay$$elastic$$join$$rebalance$$parse$$accounting$$campaign = 00000000 ]
+	$(BIN)/python -m bench.transfer --json $(FIGURES)/figures.json && [ $$simulation$$replay$$elastic$$join$$rebalance$$looks$$parse$$accounting$$campaign = 000000000 ]
 
 format: $(VENV)/ready
 	$(BIN)/ruff format $(wildcard $(SOURCES))

@@ -1,4 +1,4 @@
-"""Small sizes for all measurements: `make bench BRIEF=1` runs every part of them in ten minutes.
+"""Small sizes for all measurements: `make bench BRIEF=1` runs every part of them in eleven minutes.
 
 Each part measures and judges as usual. A target that holds for whole sizes alone is printed as not
 judged.

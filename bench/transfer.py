@@ -61,7 +61,7 @@ def cpu(site: Site, size: Size) -> list[Row]:
     poller_s = (busy.cpu_s - idle.cpu_s / idle.passed_s * busy.passed_s) / size.transfers
     return [
         Row(
-            what="CPU of one transfer",
+            what="CPU of one transfer, by default",
             measured=(starter_s + epilog_s + wrapper_s + poller_s) * 1000,
             unit="ms",
             limit=6 * plain_s * 1000,
@@ -77,6 +77,12 @@ def cpu(site: Site, size: Size) -> list[Row]:
         ),
         Row(what="  of it the remote wrapper", measured=wrapper_s * 1000, unit="ms"),
         Row(what="  of it the poller", measured=poller_s * 1000, unit="ms"),
+        Row(
+            what="  with remote_usage = false",
+            measured=(starter_s + plain_epilog_s + wrapper_s + poller_s) * 1000,
+            unit="ms",
+            baseline=plain_s * 1000,
+        ),
     ]
 
 
