@@ -23,7 +23,6 @@ MAX_BYTES = 64 << 20  # a task that makes way a thousand times has as many words
 ENDS = "ends"
 TOUCHING = "campaigns/touching"
 NONE = "-"
-WORDS = 13  # of a line
 OUTCOMES = {each.value: each for each in Outcome}
 
 
@@ -125,10 +124,8 @@ def _line(task: ShownTask) -> str:
 def _task(line: str) -> ShownTask:
     """Read a line; a page has 100,000 of them, and few have what stands last."""
     words = line.split(" ")
-    if len(words) < WORDS:  # earlier versions published less
-        words += [NONE] * (WORDS - len(words))
     number, attempt, outcome, waits, cluster, job, place, status, wallclock, beyond = words[:10]
-    copies, ways, moves = words[10:WORDS]
+    copies, ways, moves = words[10:]
     return ShownTask(
         number=int(number),
         attempt=int(attempt),

@@ -25,9 +25,10 @@ class WipedFor(StrEnum):
 
 OF_WAITING = (WipedFor.OVERFLOW, WipedFor.WAITED, WipedFor.NEVER_BEGAN)
 OF_MOVES = (WipedFor.MOVED, WipedFor.UNNEEDED, WipedFor.LEFT)
+ONLY_WAITING = (*OF_WAITING, *OF_MOVES)  # for these reasons a task that runs is not deleted
 HELD = (WipedFor.LEFT, WipedFor.NEVER_BEGAN)  # these tasks are held before they are deleted
 IF_WAITING = tuple(  # a task that runs by then runs on
-    each for each in (*OF_WAITING, *OF_MOVES) if each not in HELD
+    each for each in ONLY_WAITING if each not in HELD
 )
 
 

@@ -61,7 +61,7 @@ class Judge:
     def left(self, array: Array) -> frozenset[int]:
         """Return the places of tasks that were deleted before they began: no record tells that."""
         marks = self._marks.get((array.campaign, array.number), NO_MARKS)
-        return frozenset(index for index, mark in marks.items() if mark.wiped_for in HELD)
+        return frozenset(place for place, mark in marks.items() if mark.wiped_for in HELD)
 
     def believed(self, array: Array, missing: Mapping[Attempt, float], ends: Ends) -> Ends:
         """Return the ends that count: nobody waits for more of a cancelled campaign's.

@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.steps import EPILOGUE
 from gridbridge.model.campaigns.wiping import (
     OF_MOVES,
-    OF_WAITING,
+    ONLY_WAITING,
     Listed,
     Part,
     Patience,
@@ -177,13 +177,7 @@ class Nikita:
             self._marks.remove(wipe)
         for wipe in (*plan.wipes, *plan.repeated):
             self._marks.put(wipe)
-            if wipe.wiped_for in OF_WAITING:
-                self._delete_waiting(wipe)
-            else:
-                self._delete(wipe)
-        for wipe in plan.moved:
-            self._delete_waiting(wipe)
-        for wipe in plan.cancelled:
+        for wipe in (*plan.wipes, *plan.repeated, *plan.moved, *plan.cancelled):
             self._delete(wipe)
         for way in plan.ways:
             if now := self._crowds.still(way):
@@ -201,30 +195,28 @@ class Nikita:
             "event=made_way cluster=%s job=%s tasks=%s for=%s", way.cluster, told, tasks, lacked
         )
 
-    def _delete_waiting(self, wipe: Wipe) -> None:
+    def _delete(self, wipe: Wipe) -> None:
+        """Delete tasks; what fails is tried again in the next cycle, if they are there still."""
+        array = self._arrays[wipe.campaign, wipe.array]
+        try:
+            if wipe.wiped_for in ONLY_WAITING:
+                self._delete_waiting(array, wipe)
+            else:
+                self._turns.take(array, lambda: self._acts.delete_places(array, wipe.places))
+        except GridbridgeError as error:
+            self._tell_not_wiped(wipe, error)
+
+    def _delete_waiting(self, array: Array, wipe: Wipe) -> None:
         """Delete tasks if they wait; those that have begun stay, and are marked no more.
 
         What was held before it began leaves no record, and nobody has to wait for one.
         """
-        array = self._arrays[wipe.campaign, wipe.array]
-        try:
-            begun = self._turns.take(array, lambda: self._acts.delete_waiting(array, wipe.places))
-        except GridbridgeError as error:
-            self._tell_not_wiped(wipe, error)
-            return
+        begun = self._turns.take(array, lambda: self._acts.delete_waiting(array, wipe.places))
         if begun:
             self._marks.remove(replace(wipe, places=begun))
         if left := _others(wipe.places, begun):
             held = WipedFor.LEFT if wipe.wiped_for in OF_MOVES else WipedFor.NEVER_BEGAN
             self._marks.put(replace(wipe, places=left, wiped_for=held))
-
-    def _delete(self, wipe: Wipe) -> None:
-        """Delete tasks; what fails is tried again in the next cycle, if they are there still."""
-        array = self._arrays[wipe.campaign, wipe.array]
-        try:
-            self._turns.take(array, lambda: self._acts.delete_places(array, wipe.places))
-        except GridbridgeError as error:
-            self._tell_not_wiped(wipe, error)
 
     def _tell_not_wiped(self, wipe: Wipe, error: GridbridgeError) -> None:
         if isinstance(error, NotAsked):
