@@ -6,13 +6,14 @@ under the account of our own transfer or array. The service keeps the person's n
 
 from collections.abc import Iterable
 
+from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
 from gridbridge.batch import arrays_of, submitter
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, OwnerUnknown
 from gridbridge.model.policy import Policy
 
 
-class NotDeleted(GridbridgeError):
+class NotDeleted(OwnerUnknown):
     """The service may not delete a job, and nobody can act as the job's owner."""
 
 
@@ -49,6 +50,10 @@ def delete_array(policy: Policy, cluster: str, owner: str, name: str, ids: Itera
 def _not_deleted(
     policy: Policy, cluster: str, owner: str, job: str, error: GridbridgeError
 ) -> NotDeleted:
-    account = policy.site.service_account
-    wrong = f"the account of {owner} is gone, and {account} can't delete {job}: {error}"
-    return NotDeleted(f"{wrong}; make it an operator of {cluster}, or delete the job there")
+    account = policy.clusters[cluster].users.account_of(policy.site.service_account)
+    wrong = (
+        f"the account of {owner} is gone, and {account} can't delete {job} at {cluster}: {error}"
+    )
+    sets_up = adapter_of(away(policy, cluster)).sets_up
+    makes = f"make {account} an operator there, or " if sets_up and sets_up.HAS_OPERATORS else ""
+    return NotDeleted(f"{wrong}; {makes}delete the job there as root")

@@ -7,6 +7,7 @@ import pytest
 from gridbridge.apply import ownerless
 from gridbridge.apply.ownerless import NotDeleted
 from gridbridge.config import policy_file
+from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Policy
 
 NAME, ARRAY = "gb.alpha.7.0.1", "gc.alpha.12.1"
@@ -90,7 +91,7 @@ def test_a_service_that_may_not_delete_says_what_would_mend_that(
     beta.has("alice", NAME)
     (beta.folder / "operator").unlink()
 
-    with pytest.raises(NotDeleted, match=r"account of alice is gone.*an operator of beta"):
+    with pytest.raises(NotDeleted, match=r"gone, and gridbridge can.t delete 41 at beta"):
         ownerless.delete_job(policy, "beta", "alice", NAME, "41")
 
 
@@ -104,3 +105,25 @@ def test_an_array_is_deleted_and_its_id_is_told(beta: Beta, policy: Policy) -> N
 def test_an_array_that_was_never_submitted_is_none(beta: Beta, policy: Policy) -> None:
     """Root's ledger has its intent, and no id: nothing there bears its name."""
     assert ownerless.delete_array(policy, "beta", "alice", ARRAY, (0,)) == 0
+
+
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        ("", "make gridbridge an operator there, or delete the job there as root"),
+        ('kind = "oar"\n', "denied: user is not owner of job 41; delete the job there as root"),
+        ('ssh = "h"\nusers = {gridbridge = "gb", alice = "al"}\n', "make gb an operator there"),
+    ],
+    ids=["Grid Engine", "OAR", "an account of another name"],
+)
+def test_what_root_can_do_depends_on_the_batch_system(
+    beta: Beta, tmp_path: Path, section: str, expected: str
+) -> None:
+    """OAR knows no operators: root alone deletes the jobs of others."""
+    text = SITE.format(folder=tmp_path)
+    if "oar" in section:
+        text = text.replace("qmaster_port = 3\nexecd_port = 4\n", "")
+    policy = policy_file.parsed("gridbridge.toml", f"{text}{section}".encode()).policy
+    error = GridbridgeError("denied: user is not owner of job 41")
+
+    assert expected in str(ownerless._not_deleted(policy, "beta", "alice", "41", error))

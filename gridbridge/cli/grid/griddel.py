@@ -16,11 +16,14 @@ SAID = {
     Verb.RESUME: "resumed",
     Verb.PURGE: "purged",
     Verb.CANCEL_TASK: "cancelled",
+    Verb.ABANDON: "abandoned",
 }
 
 NOT_DONE = {
     Answer.UNKNOWN: "there is none of that id",
     Answer.NOT_THEIRS: "it is another's",
+    Answer.NOT_ROOTS: "only root may abandon it",
+    Answer.NOT_CANCELLED: "it is not cancelled; cancel it first",
     Answer.NOT_PAUSED: "it is not paused",
     Answer.PAUSED: "it is paused",
     Answer.TERMINATED: "it has ended",
@@ -41,6 +44,12 @@ NOT_DONE = {
 @click.option("-p", "--pause", "is_pause", is_flag=True, help="Send no more tasks for now.")
 @click.option("-r", "--resume", "is_resume", is_flag=True, help="Let paused campaigns go on.")
 @click.option("--purge", "is_purge", is_flag=True, help="Forget campaigns that have ended.")
+@click.option(
+    "--abandon",
+    "is_abandon",
+    is_flag=True,
+    help="As root: end cancelled campaigns whose tasks nobody can delete.",
+)
 @click.option("-j", "--job", metavar="JOB", help="Cancel one task, by its CIGRI_JOB_ID.")
 @VERBOSE
 @VERSION
@@ -50,12 +59,15 @@ def griddel(
     is_pause: bool,
     is_resume: bool,
     is_purge: bool,
+    is_abandon: bool,
     job: str | None,
 ) -> int:
     """Cancel campaigns of yours: nothing more is sent, and what waits or runs is ended.
 
     --purge removes all that is kept of campaigns that have ended, but not their outputs. Root may
-    do each of these to anybody's campaigns.
+    do each of these to anybody's campaigns. --abandon is root's alone: what a cancelled campaign
+    still has at its clusters counts as ended, and is not deleted there any more. The runner's log
+    names those jobs (event=abandoned).
 
     Exit status: 0; 1 when a campaign is not there, another's, or in another state, which is told;
     2 usage; 75 nobody takes requests now, and nothing is changed; 76 it was handed over, and no
@@ -69,10 +81,11 @@ def griddel(
     """
     words = [*numbers, *(listed.split(",") if listed else [])]
     verbs = {Verb.PAUSE: is_pause, Verb.RESUME: is_resume, Verb.PURGE: is_purge}
+    verbs[Verb.ABANDON] = is_abandon
     verbs[Verb.CANCEL_TASK] = job is not None
     chosen = [verb for verb, is_chosen in verbs.items() if is_chosen] or [Verb.CANCEL]
     if len(chosen) > 1 or (job is not None and words):
-        raise click.UsageError("give one of -p, -r, --purge and -j JOB, not several")
+        raise click.UsageError("-p, -r, --purge, --abandon, -j JOB: several; expected one of them")
     verb, task = chosen[0], 0
     if job is None:
         wanted = _numbers(words)
@@ -97,7 +110,9 @@ def _numbers(words: list[str]) -> tuple[int, ...]:
     if tasks := [word for word in words if _is_task(word)]:
         raise click.UsageError(f"{tasks[0]} is a task: griddel -j {tasks[0]}")
     if not words or not all(word.isascii() and word.isdigit() for word in words):
-        raise click.UsageError("name campaigns by their ids, as gridstat shows them: griddel 12 13")
+        raise click.UsageError(
+            "no id of a campaign; expected ids as gridstat shows them: griddel 12 13"
+        )
     return tuple(dict.fromkeys(map(campaign_tasks.number_of, words)))
 
 

@@ -12,6 +12,7 @@ class Verb(StrEnum):
     RESUME = "resume"
     PURGE = "purge"
     CANCEL_TASK = "cancel_task"
+    ABANDON = "abandon"  # by root: what nobody can delete of a cancelled campaign is over
     FIX = "fix"  # of events: they are closed
     RESUBMIT = "resubmit"  # the same, and their tasks are tried again
     SUBSCRIBE = "subscribe"  # to messages
@@ -25,6 +26,8 @@ class Answer(StrEnum):
     DONE = "done"
     UNKNOWN = "unknown"
     NOT_THEIRS = "not_theirs"
+    NOT_ROOTS = "not_roots"  # root alone may do that
+    NOT_CANCELLED = "not_cancelled"
     NOT_PAUSED = "not_paused"
     PAUSED = "paused"
     TERMINATED = "terminated"

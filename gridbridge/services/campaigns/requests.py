@@ -17,6 +17,8 @@ from gridbridge.model.campaigns.events import Code, Event, Record
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.request import Answer, Asked, Verb
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
+from gridbridge.services.campaigns.observations import Observations
+from gridbridge.services.campaigns.sending.noting import Noting
 from gridbridge.shell import runner
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files, tasks_shown
@@ -80,7 +82,10 @@ def untold(_: Iterable[int]) -> None:
 class Requests:
     """What does them."""
 
-    VERBS = (Verb.CANCEL, Verb.CANCEL_TASK, Verb.PAUSE, Verb.RESUME, Verb.PURGE, *OF_EVENTS)
+    VERBS = (
+        *(Verb.CANCEL, Verb.CANCEL_TASK, Verb.ABANDON, Verb.PAUSE, Verb.RESUME, Verb.PURGE),
+        *OF_EVENTS,
+    )
 
     def __init__(
         self,
@@ -105,6 +110,7 @@ class Requests:
         self._events = CampaignEvents(database)
         self._marks = Marks(database)
         self._clock = clock
+        self._noting = Noting(database, Observations(database), clock)
         self._rulers = (ROOT, os.geteuid())  # a site of embedded clusters is its one person's
         self._until_s = float("inf")
         self._reached: dict[tuple[str, int], int] = {}  # last tasks, by request and event
@@ -208,6 +214,8 @@ class Requests:
     def _change(self, found: Campaign, asked: Asked) -> Answer:
         if asked.verb is Verb.CANCEL_TASK:
             return self._cancel_task(found, asked.task)
+        if asked.verb is Verb.ABANDON:
+            return self._abandon(found, asked.uid)
         if asked.verb is Verb.CANCEL and (found.state.is_alive or found.is_winding_up):
             return self._cancel(found)
         state = NEXT.get((found.state, asked.verb))
@@ -222,6 +230,24 @@ class Requests:
         is_over = found.is_winding_up or not found.jdl.has_epilogue
         self._campaigns.is_now(found.number, CampaignState.CANCELLED, now if is_over else None)
         self._campaigns.drop_waiting(found.number)
+        self._events.close(found.number, now)
+        return Answer.DONE
+
+    def _abandon(self, found: Campaign, uid: int) -> Answer:
+        """Count what nobody can delete of a cancelled campaign as over: root looks after it."""
+        if uid not in self._rulers:
+            return Answer.NOT_ROOTS
+        if found.state is not CampaignState.CANCELLED:
+            return Answer.NOT_CANCELLED
+        if not self._campaigns.is_unfinished(found.number):
+            return Answer.CANCELLED
+        now = self._clock.now()
+        for array in self._noting.abandon(found.number):
+            name = f"{array.campaign}.{array.number}"
+            _log.warning("event=abandoned array=%s at=%s job=%d", name, array.cluster, array.job_id)
+        self._touched += self._noting.noted
+        self._noting.noted.clear()
+        self._campaigns.is_now(found.number, CampaignState.CANCELLED, now)
         self._events.close(found.number, now)
         return Answer.DONE
 

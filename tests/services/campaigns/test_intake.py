@@ -449,9 +449,9 @@ def test_what_can_not_run_is_refused_with_its_reason(site: Site, header: object,
         ({}, "is_besteffort", "beta.is_besteffort: missing"),
         ({}, "slots", "beta.slots: missing"),
         ({"prologue": "make"}, "prologue_walltime_s", "beta.prologue_walltime_s: missing"),
-        ({"is_besteffort": 1}, "", "beta.is_besteffort = 1: True would be right"),
-        ({"slots": "1"}, "", "beta.slots = '1': 1 would be right"),
-        ({"properties": []}, "", "beta.properties = []: '[]' would be right"),
+        ({"is_besteffort": 1}, "", "beta.is_besteffort = 1: expected True"),
+        ({"slots": "1"}, "", "beta.slots = '1': expected 1"),
+        ({"properties": []}, "", "beta.properties = []: expected '[]'"),
     ],
 )
 def test_what_root_would_read_otherwise_is_refused(
@@ -641,6 +641,41 @@ def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: 
     assert (told, len(site.campaigns.unfinished())) == ([{1: Answer.DONE}] * 2, 1)
     requests.do(replace(asked, token="another"))
     assert site.campaigns.unfinished() == ()
+
+
+def test_root_abandons_what_nobody_can_delete_of_a_cancelled_campaign(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Arrays that were intended, or that live at a cluster, count as ended; the log names them."""
+    site.bring(asdict(SWEEP), "a", "b", "c")
+    site.intake.take()
+    now = datetime.now(UTC)
+    intended, living = (site.campaigns.intend(1, "beta", 1, now) for _ in range(2))
+    assert intended
+    assert living
+    site.campaigns.array_is(living, ArrayState.RELEASED, 41)
+
+    told = [site.ask(verb, 1) for verb in (Verb.ABANDON, Verb.CANCEL)]
+    is_left = site.campaigns.is_unfinished(1)
+    told += [site.ask(verb, 1) for verb in (Verb.ABANDON, Verb.ABANDON, Verb.PURGE)]
+
+    expected = [Answer.NOT_CANCELLED, Answer.DONE, Answer.DONE, Answer.CANCELLED, Answer.DONE]
+    assert (told, is_left) == (expected, True)
+    assert "event=abandoned array=1.2 at=beta job=41" in caplog.messages
+    touched = {one.task: one.outcome for one in site.intake.touched()}
+    assert touched == dict.fromkeys((0, 1), Outcome.CANCELLED)
+
+
+def test_an_owner_abandons_nothing(site: Site) -> None:
+    """What an owner no longer wants is deleted at its clusters."""
+    site.bring(asdict(SWEEP), "a")
+    site.intake.take()
+    site.ask(Verb.CANCEL, 1)
+    (found,) = site.campaigns.all()
+
+    requests = Requests(site.database, Clock())
+
+    assert requests._abandon(found, os.getuid() + 1) is Answer.NOT_ROOTS
 
 
 @pytest.mark.parametrize(

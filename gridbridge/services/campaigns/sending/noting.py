@@ -73,6 +73,13 @@ class Noting:
         self._events.put(plan.changes.events)
         self._events.put_records(plan.changes.records)
 
+    def abandon(self, campaign: int) -> tuple[Array, ...]:
+        """Note that all arrays of a campaign are over, whatever lives there; return them."""
+        arrays = tuple(one for one in self._campaigns.open_arrays() if one.campaign == campaign)
+        for array in arrays:
+            self.close(array, Outcome.CANCELLED)
+        return arrays
+
     def close(self, array: Array, outcome: Outcome) -> None:
         """Note that none of an array's tasks ran, or will run again."""
         with self._database.transaction():
