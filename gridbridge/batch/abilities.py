@@ -238,8 +238,8 @@ class ShowsRequests(Protocol[Where]):
         """Return a listed job; ParseError for one, or a task, that is not there."""
         ...
 
-    def standing(self, where: Where, job: int, /) -> JobStanding:
-        """Return how a listed job stands; ParseError for a job that is not listed."""
+    def standing(self, where: Where, job: int, /) -> JobStanding | None:
+        """Return how a listed job stands; None for a job that is not listed."""
         ...
 
     def limits(self, where: Where, queue: str, /) -> QueueLimits:

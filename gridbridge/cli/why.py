@@ -10,13 +10,13 @@ from typing import NoReturn
 
 import click
 
-from gridbridge.cli import output
+from gridbridge.cli import output, program
 from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, clock
 from gridbridge.errors import GridbridgeError, ParseError, StateError
 from gridbridge.model.report import FIRST_EVENTS, Attempt, Explanation, count, printable
 from gridbridge.services.tools import campaign_why, home_jobs, reports
 from gridbridge.services.tools.campaign_why import Told
-from gridbridge.services.tools.home_jobs import HomeJob
+from gridbridge.services.tools.home_jobs import HomeJob, NoAnswer
 from gridbridge.state.shown import plain
 
 UNKNOWN = 1
@@ -35,13 +35,15 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
 
     JOB is the local job's id, as qsub and qstat tell it; below it stands what happened to it so
     far, and the tasks of an array are shown one by one. Finished transfers are known as long as
-    gridbridge.toml says ([retention] closed_h). For a job that was not sent anywhere it shows
-    the job's state, what keeps it from starting in the scheduler's words, and which transfer queues
-    would take it. CAMPAIGN is the number that gridsub printed: each cluster that may run it is
-    shown with the numbers of the last cycle, and what would change them. If a job and a campaign
-    have the same number, both are shown, the newer first. DATASET is a dataset of your own, with
-    its replicas and the service's acts on it; root and the service account may ask for anybody's
-    by OWNER/DATASET. Exit status: 0, 1 for an unknown number, 2 for anything else.
+    gridbridge.toml says ([retention] closed_h). For a job that is at home, also if it came back
+    from another cluster, it shows the job's state, what keeps it from starting in the scheduler's
+    words, and which transfer queues would take it. CAMPAIGN is the number that gridsub printed:
+    each cluster that may run it is shown with the numbers of the last cycle, and what would change
+    them. If a job and a campaign have the same number, both are shown, the newer first. DATASET is
+    a dataset of your own, with its replicas and the service's acts on it; root and the service
+    account may ask for anybody's by OWNER/DATASET. Exit
+    status: 0, 1 for an unknown number, 2 for anything else, as when the local qmaster gives no
+    answer about a number that is otherwise unknown.
 
     \b
     Example:
@@ -53,6 +55,8 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
     if not IS_NUMBER(job):
         return _dataset(job, path, now, is_json=is_json)
     found = _gather(job, now, folder, path)
+    if found.trouble:
+        output.complain(f"gridbridge: job {job}: {found.trouble}")
     if is_json:
         kinds = {"campaign": found.campaign, "home": found.home}
         shown = {name: plain(value) for name, value in kinds.items() if value}
@@ -72,19 +76,27 @@ class Found:
     alarm: str = ""
     tasks: tuple[Explanation, ...] = ()
     home: HomeJob | None = None
+    trouble: str = ""  # why nobody knows whether the job is at home
     campaign: Told | None = None
 
     def newest_first(self) -> list[Callable[[datetime], None]]:
         """Return a printer for each, the newest first: a job and a campaign may share a number."""
         parts: list[tuple[datetime, Callable[[datetime], None]]] = []
         if self.tasks:
-            parts.append((_began(self.tasks), partial(show, self.alarm, self.tasks)))
-        if self.home:
+            parts.append((_began(self.tasks), self._show_sent))
+        elif self.home:
             parts.append((self.home.submitted_at or OLD, partial(_show_home, self.home)))
         if self.campaign:
             at = self.campaign.campaign.submitted_at
             parts.append((at, partial(_show_campaign, self.campaign)))
         return [part for _, part in sorted(parts, key=itemgetter(0), reverse=True)]
+
+    def _show_sent(self, now: datetime) -> None:
+        """Print how a job is at home now, if it is, and below that its transfers."""
+        if self.home:
+            _show_home(self.home, now)
+            output.line()
+        show(self.alarm, self.tasks, now)
 
 
 def _gather(job: str, now: datetime, folder: str, path: str) -> Found:
@@ -94,17 +106,33 @@ def _gather(job: str, now: datetime, folder: str, path: str) -> Found:
         alarm, tasks = reports.why(job, now, folder)
     except (reports.UnknownJob, ParseError, StateError) as error:
         is_unknown = isinstance(error, reports.UnknownJob)
-        home = home_jobs.look(job, now, folder, path) if is_unknown else None
+        home, trouble = _at_home(job, now, folder, path) if is_unknown else (None, "")
         if not campaign and not home:
-            _refuse(job, error)
-        return Found(home=home, campaign=campaign)
-    return Found(alarm=alarm, tasks=tasks, campaign=campaign)
+            _refuse(job, error, trouble)
+        return Found(home=home, trouble=trouble, campaign=campaign)
+    newest = [one.transfer for task in tasks for one in task.attempts[-1:]]
+    is_back = any(one.closed_at for one in newest)
+    home, trouble = _at_home(job, now, folder, path, was_sent=True) if is_back else (None, "")
+    return Found(alarm=alarm, tasks=tasks, home=home, trouble=trouble, campaign=campaign)
 
 
-def _refuse(job: str, error: GridbridgeError) -> NoReturn:
+def _at_home(
+    job: str, now: datetime, folder: str, path: str, *, was_sent: bool = False
+) -> tuple[HomeJob | None, str]:
+    """Look for a job at home; return it, or why there is no answer."""
+    try:
+        return home_jobs.look(job, now, folder, path, was_sent=was_sent), ""
+    except NoAnswer as error:
+        return None, str(error)
+
+
+def _refuse(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
     """Say that nobody knows a number; raise the error itself for a text that is no number."""
     if not isinstance(error, reports.UnknownJob):
         raise error
+    if trouble:
+        output.complain(f"gridbridge: {error}; {trouble}")
+        raise SystemExit(program.ERROR) from error
     what = f"campaign has a task {job}" if "." in job else f"campaign {job}"
     output.complain(f"gridbridge: {error}; no {what} either")
     raise SystemExit(UNKNOWN) from error
@@ -118,7 +146,8 @@ def _began(tasks: tuple[Explanation, ...]) -> datetime:
 
 def _show_home(job: HomeJob, _: datetime) -> None:
     """Print how a job at home stands, and what each transfer queue says of it."""
-    output.line(f"job {job.job} of {job.owner} is at home: it was not sent to another cluster")
+    end = " now" if job.was_sent else ": it was not sent to another cluster"
+    output.line(f"job {job.job} of {job.owner} is at home{end}")
     for sentence in job.sentences:
         output.line(f"  {sentence}")
     for queue in job.queues:

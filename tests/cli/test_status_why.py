@@ -11,6 +11,7 @@ from gridbridge.cli import why as why_command
 from gridbridge.cli.main import gridbridge
 from gridbridge.cli.options import clock
 from gridbridge.services.tools import reports
+from tests.services.tools.test_home_jobs import NUMBER, site
 from tests.shown import NOW, ago, cluster, history, load, publish, queue, shown, transfer
 
 pytestmark = pytest.mark.usefixtures("utc")
@@ -111,6 +112,42 @@ def test_an_unknown_job_is_one_line_and_exit_status_1(tmp_path: Path) -> None:
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.startswith("gridbridge: job 99: no transfer of it in the last 24 h")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_job_that_came_home_is_told_as_it_is_there_and_then_with_its_transfer(
+    tmp_path: Path,
+) -> None:
+    """Its transfer is over, and kept for a while."""
+    ended = transfer(transfer=f"gb.alpha.{NUMBER}.0.1", closed_at=ago(60), reason="comes home")
+    folder = publish(tmp_path / "published", shown(), history(ended, "comes home"))
+    config = site(tmp_path)
+
+    done = run("why", str(NUMBER), "--published", folder, "--config", config)
+    known = run("why", str(NUMBER), "--json", "--published", folder, "--config", config).stdout
+
+    heads = [line for line in done.stdout.splitlines() if line.startswith("job ")]
+    assert heads == [
+        f"job {NUMBER} of alice is at home now",
+        f"job {NUMBER} of alice was sent to beta as job 34; that is over",
+    ]
+    assert "(qw)" in done.stdout
+    assert (json.loads(known)["home"]["was_sent"], done.exit_code) == (True, 0)
+
+
+def test_a_silent_qmaster_is_told_as_that_and_not_as_an_unknown_job(tmp_path: Path) -> None:
+    """The job may be there. Beside a transfer or a campaign that is one line more."""
+    config = site(tmp_path)
+    (tmp_path / "qstat").write_text("#!/bin/sh\necho error: no route >&2\nexit 1\n")
+    ended = transfer(transfer=f"gb.alpha.{NUMBER}.0.1", closed_at=ago(60))
+    folder = publish(tmp_path / "published", shown(), history(ended, "ended"))
+
+    options = ("--published", folder, "--config", config)
+    unknown, known = run("why", "99", *options), run("why", str(NUMBER), *options)
+
+    trouble = "alpha gives no answer: qstat: error: no route\n"
+    assert (unknown.exit_code, unknown.stdout) == (2, "")
+    assert unknown.stderr.endswith(f"; {trouble}")
+    assert (known.exit_code, known.stderr) == (0, f"gridbridge: job {NUMBER}: {trouble}")
 
 
 @pytest.mark.parametrize("command", ["status", "why"])

@@ -15,8 +15,8 @@ from gridbridge.batch.gridengine.request import (
     read_request,
 )
 from gridbridge.batch.gridengine.status import show
+from gridbridge.batch.gridengine.submit import UNKNOWN_JOB, call, detail
 from gridbridge.batch.gridengine.submit import alter as alter
-from gridbridge.batch.gridengine.submit import call, detail
 from gridbridge.batch.gridengine.verified import as_detail
 from gridbridge.errors import ParseError
 from gridbridge.model.attributes import Varying, varying, words
@@ -37,15 +37,16 @@ def submitted(cell: Cell, job: int, task: int = 0) -> SubmittedJob:
     return _read(xml)
 
 
-def standing(cell: Cell, job: int) -> JobStanding:
-    """Return how a listed job stands; ParseError for a job that is not listed.
+def standing(cell: Cell, job: int) -> JobStanding | None:
+    """Return how a listed job stands; None for a job that is not listed.
 
     If the scheduler notes no reasons (sched_conf(5), schedd_job_info), `qalter -w p` asks it about
     a waiting job. Only the job's owner and operators get an answer.
     """
-    found = next(iter(parse_job_detail(detail(cell, str(job)))), None)
-    if not found:
-        raise ParseError("qstat -j: no such job")
+    told = call(cell, commands.detail(cell, str(job)))
+    if UNKNOWN_JOB in told.stdout:  # some versions end with 1 then
+        return None
+    found = parse_job_detail(told.checked().stdout)[0]
     listed = call(cell, commands.jobs_of(cell, found.owner), zone="UTC").checked().stdout
     taken_at = datetime.now(UTC)
     snapshot = parse_status(listed, cluster="", taken_at=taken_at, wanted=(job,), zone=UTC)

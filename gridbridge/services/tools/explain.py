@@ -3,7 +3,8 @@
 import os
 import pwd
 import shlex
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away, mapping, route
@@ -44,6 +45,15 @@ class Explanation:
     refused: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """The job that is asked about."""
+
+    job: str  # its number at home; empty: it is not submitted
+    name: str  # of its transfer; a job that is not submitted is called JOB there
+    submitted: SubmittedJob
+
+
 def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanation:
     """Say how a job would be submitted to a remote cluster; nothing is changed.
 
@@ -54,9 +64,37 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
     """
     policy, wrong = configured.load(path)
     queue = _queue(to, policy)
+    job = _submitted(words, policy, away(policy, policy.site.cluster))
+    found = _explained(policy, queue, job)
+    if found.refused:
+        return found
+    notes = _in_turn(policy, job.submitted)
+    notes += (f"by the file in force, for the service refuses: {wrong}",) if wrong else ()
+    return replace(found, notes=(*found.notes, *map(printable, notes)))
+
+
+def refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
+    """Give each transfer queue, and why it would not take a job of home; empty if it would.
+
+    Home is asked once about the job.
+    """
+    try:
+        asked = _submitted((job,), policy, away(policy, policy.site.cluster))
+    except GridbridgeError as error:
+        yield from ((queue, str(error)) for queue in policy.queues)
+        return
+    for queue in policy.queues:
+        try:
+            answer = _explained(policy, queue, asked)
+            yield queue, answer.refused or answer.kept
+        except GridbridgeError as error:
+            yield queue, str(error)
+
+
+def _explained(policy: Policy, queue: str, asked: _Asked) -> Explanation:
+    """Say how a job would be submitted to the cluster of a queue."""
+    job, name, submitted = asked.job, asked.name, asked.submitted
     remote = policy.queues[queue].cluster
-    home = away(policy, policy.site.cluster)
-    job, name, submitted = _submitted(words, policy, home)
     request, pe, slots = submitted.request, submitted.pe, submitted.slots
     shut = _refusal(submitted) or _unfit(policy, queue, submitted)
     if shut:
@@ -64,8 +102,8 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
     rules, far = mapping(policy, remote, queue), away(policy, remote)
     known = words_of(remote)
     try:
-        asked = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
-        spec, notes = translated(asked, rules, known, remote, policy.queues)
+        wanted = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
+        spec, notes = translated(wanted, rules, known, remote, policy.queues)
         spec = keep_there(spec, remote)
         account = policy.clusters[remote].users.account_of(request.owner)
         place = _carried(route(policy, queue), request, account, name)
@@ -83,8 +121,6 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
     argv = explains.submission(far, spec)
     kept = at_home.kept(queue, request)
     notes += (kept,) if kept else ()
-    notes += _in_turn(policy, submitted)
-    notes += (f"by the file in force, for the service refuses: {wrong}",) if wrong else ()
     if pe and spec.slots == ENDLESS:
         notes += ("with as many slots as are granted",)
     return Explanation(
@@ -96,17 +132,14 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
     )
 
 
-def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> tuple[str, str, SubmittedJob]:
-    """Return a job's number at home, the name of its transfer and what it asks for.
-
-    A job that is not submitted has no number, and is called JOB.
-    """
+def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> _Asked:
+    """Return the job that is asked about, as home knows it or would submit it."""
     if transfer := _transfer(words, policy):
         submitted = shows_requests(home).submitted(home, transfer.job, transfer.task)
-        return transfer.local, str(transfer), submitted
+        return _Asked(job=transfer.local, name=str(transfer), submitted=submitted)
     person = pwd.getpwuid(os.getuid()).pw_name
     submitted = shows_requests(home).would_submit(home, words, person)
-    return "", f"gb.{policy.site.cluster}.JOB.0.1", submitted
+    return _Asked(job="", name=f"gb.{policy.site.cluster}.JOB.0.1", submitted=submitted)
 
 
 def _refusal(submitted: SubmittedJob) -> str:
@@ -165,7 +198,7 @@ def _queue(to: str, policy: Policy) -> str:
     names = [name for name, queue in policy.queues.items() if queue.cluster == to]
     if len({_adds(policy.queues[name]) for name in names}) > 1:
         ways = " or ".join(f"--to {name}" for name in names)
-        raise GridbridgeError(f"the queues to {to} ask for different things; {ways}")
+        raise GridbridgeError(f"the queues to {to} ask for different things; expected {ways}")
     return names[0]
 
 

@@ -1,22 +1,26 @@
 """Explains a job at home: how it stands, and which transfer queues would take it."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
 from gridbridge.decisions.site.standing import sentences
 from gridbridge.decisions.transfer import health
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.ids import parse_local
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
-from gridbridge.model.snapshot import JobStanding
+from gridbridge.model.snapshot import JobStanding, JobStatus
 from gridbridge.services.tools import configured
 from gridbridge.services.tools.remote_half import LIMIT_S
 from gridbridge.state import shown as files
+
+
+class NoAnswer(GridbridgeError):
+    """Home's batch system gives no answer, so nobody knows whether it has a job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,63 +35,84 @@ class QueueAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeJob:
-    """A job at home without a known transfer."""
+    """A job at home, or a task of it, that is in no transfer queue."""
 
-    job: int
+    job: str  # 12, or 12.3
     owner: str
     submitted_at: datetime | None
     sentences: tuple[str, ...]
     queues: tuple[QueueAnswer, ...] = ()  # for a waiting job
+    was_sent: bool = False  # to another cluster; that is over
 
 
-def look(job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> HomeJob | None:
-    """Return what home's batch system says about a job; None without an answer.
+def look(
+    job: str,
+    now: datetime,
+    folder: str = PUBLISHED,
+    path: str = CONFIG,
+    *,
+    was_sent: bool = False,
+) -> HomeJob | None:
+    """Return what home's batch system says about a job or a task; None for one that it lacks.
 
-    Raises ParseError for anything but a job id.
+    If tasks of the job were sent away, those that are in a transfer queue are left out. Raises
+    NoAnswer, and ParseError for anything but a job id. None also where no configuration is.
     """
-    number, _ = parse_local(job)
+    number, task = parse_local(job)
     try:
         policy = configured.load(path)[0]
-        found = _standing(policy, number)
-    except GridbridgeError:
+    except ConfigError:
         return None
+    found = _standing(policy, number)
+    found = _only(found, task, policy.queues if was_sent else ()) if found else None
     if not found or not found.rows:
         return None
     does_wait = any(row.state.is_waiting for row in found.rows)
     return HomeJob(
-        job=number,
+        job=job,
         owner=found.owner,
         submitted_at=found.submitted_at,
         sentences=tuple(map(printable, sentences(found, now))),
-        queues=tuple(_queues(number, policy, now, folder, path)) if does_wait else (),
+        queues=tuple(_queues(job, policy, now, folder)) if does_wait else (),
+        was_sent=was_sent,
     )
 
 
 def _standing(policy: Policy, job: int) -> JobStanding | None:
     home = away(policy, policy.site.cluster).within(LIMIT_S)
     shows = adapter_of(home).shows_requests
-    return shows.standing(home, job) if shows else None
+    try:
+        return shows.standing(home, job) if shows else None
+    except GridbridgeError as error:
+        raise NoAnswer(f"{policy.site.cluster} gives no answer: {error}") from error
 
 
-def _queues(
-    job: int, policy: Policy, now: datetime, folder: str, path: str
-) -> Iterator[QueueAnswer]:
+def _only(found: JobStanding, task: int, left_out: Container[str]) -> JobStanding:
+    """Return how a task stands (0: every task), without those in certain queues."""
+    rows = [row for row in found.rows if row.queue.partition("@")[0] not in left_out]
+    if not task:
+        return replace(found, rows=tuple(rows))
+    of_task = [_of_task(row, task) for row in rows if row.tasks and row.covers(task)]
+    is_wrong = any(row.state.is_error for row in of_task)
+    return replace(found, rows=tuple(of_task), errors=found.errors if is_wrong else ())
+
+
+def _of_task(row: JobStatus, task: int) -> JobStatus:
+    return replace(row, tasks=(range(task, task + 1),))
+
+
+def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[QueueAnswer]:
     """Give the answer of each transfer queue, in the order of the file."""
-    from gridbridge.services.tools.explain import explained  # rarely needed
+    from gridbridge.services.tools.explain import refusals  # rarely needed
 
     shown = files.read_all(folder)
     routes = {route.queue: route for route in shown.service.routes} if shown.service else {}
-    for name, queue in policy.queues.items():
-        try:
-            answer = explained((str(job),), name, path)
-            refused = answer.refused or answer.kept
-        except GridbridgeError as error:
-            refused = str(error)
+    for name, refused in refusals(job, policy):
         route = routes.get(name)
         closed = health.judge_queue(route, shown, now).why if route and not refused else ""
         yield QueueAnswer(
             queue=name,
-            cluster=queue.cluster,
+            cluster=policy.queues[name].cluster,
             would_take=not refused,
             why=printable(refused or closed),
         )

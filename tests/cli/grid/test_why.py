@@ -397,9 +397,12 @@ def test_a_job_and_a_campaign_of_one_number_are_both_named_the_newer_first(
 ) -> None:
     """Whoever types a number means the newer one more often."""
     job = HomeJob(
-        job=7, owner="bob", submitted_at=NOON + timedelta(hours=hours), sentences=("it waits (qw)",)
+        job="7",
+        owner="bob",
+        submitted_at=NOON + timedelta(hours=hours),
+        sentences=("it waits (qw)",),
     )
-    monkeypatch.setattr(home_jobs, "look", lambda *_: job)
+    monkeypatch.setattr(home_jobs, "look", lambda *_, **__: job)
 
     heads = [line for line in why(published, "7").output.splitlines() if line[:1].isalpha()]
 
