@@ -8,6 +8,7 @@ REBALANCE_LOCK = f"{HOME}/rebalance.lock"  # held while tasks are being moved
 REPLICAS_LOCK = f"{HOME}/replicas.lock"  # held while replicas are being carried
 CARRYING_LOCK = f"{HOME}/carrying.lock"  # held, by several, while copies of earlier rounds go on
 READING_LOCK = f"{HOME}/reading.lock"  # held while replicas are being read
+METRICS_LOCK = "/run/gridbridge-metrics/lock"  # held by the unit gridbridge-metrics while it runs
 RUNNER_LOCK = f"{HOME}/runner.lock"  # held by the campaign runner while it runs
 NIKITA_LOCK = f"{HOME}/nikita.lock"  # held by nikita while it runs
 NIKITA_CLOCKS = f"{HOME}/nikita.clocks"  # what this host's clocks said when it last looked

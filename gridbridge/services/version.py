@@ -1,6 +1,7 @@
 """The version of this code, and its commit.
 
-tools/wheel writes the commit into the package; in a checkout git says it. Hot programs don't ask.
+The build (setup.py) writes the commit into the package; in a checkout git tells it. Hot programs
+don't ask.
 """
 
 import os
@@ -11,7 +12,7 @@ from gridbridge.errors import CommandFailed
 from gridbridge.shell.runner import run
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-COMMIT = "commit"  # the file that tools/wheel writes
+COMMIT = "commit"  # the file that the build writes
 DESCRIBE = ("describe", "--always", "--dirty=.changed", "--abbrev=10", "--exclude=*")
 GIT_S = 5.0
 
@@ -35,13 +36,21 @@ def _built(package: str) -> str:
 
 
 def _checked_out(package: str) -> str:
-    """Ask git about a package in a checkout of this account's."""
+    """Ask git about a package in a checkout.
+
+    Git refuses a checkout of another account, for its settings can name programs. This process
+    already runs the code of whoever owns the package, so that person's checkout is asked all the
+    same.
+    """
     checkout = os.path.dirname(package)
-    if not os.path.exists(f"{checkout}/.git"):
+    try:
+        is_one_persons = os.stat(f"{checkout}/.git").st_uid == os.stat(package).st_uid
+    except OSError:
         return ""
+    trusted = ("-c", f"safe.directory={checkout}") if is_one_persons else ()
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
     try:
-        done = run(("/usr/bin/git", "-C", checkout, *DESCRIBE), environment, GIT_S)
+        done = run(("/usr/bin/git", *trusted, "-C", checkout, *DESCRIBE), environment, GIT_S)
     except CommandFailed:
         return ""
     return done.stdout.decode("ascii", "replace").strip() if done.status == 0 else ""

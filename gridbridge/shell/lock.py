@@ -63,7 +63,7 @@ def version_of_holder(path: str) -> str | None:
         return None
     try:
         with open(path, "rb", opener=_open) as file:
-            return file.read(VERSION_BYTES).decode("ascii", "replace")
+            return (file.read(VERSION_BYTES) or b"").decode("ascii", "replace")
     except OSError:
         return None
 

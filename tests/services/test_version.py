@@ -1,4 +1,4 @@
-"""Which code this is: of a package what tools/wheel wrote into it, of a checkout what git says."""
+"""Which code this is: of a package what its build wrote into it, of a checkout what git says."""
 
 import subprocess
 from pathlib import Path
@@ -51,3 +51,20 @@ def test_a_running_program_keeps_the_version_that_it_began_with(package: Path) -
     (package / "commit").write_text("1a2b3c4d5e\n")
 
     assert version(str(package)) == before
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(("account", "knows"), [(10001, True), (10002, False)])
+def test_git_is_asked_about_a_checkout_of_whoever_owns_the_code(
+    package: Path, account: int, knows: bool
+) -> None:
+    """Git itself refuses what another account owns: its settings may name programs."""
+    checkout = package.parent
+    git(checkout, "init", "-q")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "-q", "-m", "one")
+    commit = git(checkout, "rev-parse", "--short=10", "HEAD")
+    subprocess.run(["chown", "-R", str(account), checkout], check=True)
+    subprocess.run(["chown", "-R", "10001", package], check=True)
+
+    assert version(str(package)) == __version__ + (f"+{commit}" if knows else "")

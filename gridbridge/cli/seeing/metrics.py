@@ -12,7 +12,8 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import BALANCE_PUBLISHED
 from gridbridge.services.tools.measured import metrics as service
 from gridbridge.services.tools.measured.family import Family
-from gridbridge.shell import files
+from gridbridge.services.version import version
+from gridbridge.shell import files, lock
 
 LOCAL = "127.0.0.1"
 MOST_PORT = 65535
@@ -28,7 +29,7 @@ def _address(
     host, _, port = value.rpartition(":")
     is_port = port.isascii() and port.isdigit() and int(port) <= MOST_PORT
     if not is_port or (":" in host) != (host.startswith("[") and host.endswith("]")):
-        right = f"an address such as {LOCAL}:9108, or a port alone, is right"
+        right = f"expected an address such as {LOCAL}:9108, or a port alone"
         raise click.BadParameter(f"{value!r}: {right}")
     return host.strip("[]") or LOCAL, int(port)
 
@@ -65,12 +66,15 @@ def metrics(
       gridbridge metrics --listen 127.0.0.1:9108
     """
     if textfile is not None and listen:
-        raise click.UsageError("--textfile and --listen: one of them is right")
+        raise click.UsageError("--textfile and --listen exclude each other; expected one of them")
     if textfile is not None and not textfile.endswith(SUFFIX):
-        raise click.UsageError(f"--textfile {textfile}: a name that ends with {SUFFIX} is right")
+        raise click.UsageError(
+            f"--textfile {textfile}: wrong name; expected one that ends with {SUFFIX}"
+        )
     from gridbridge.cli.seeing import exposition  # a tenth of a second
 
     if listen:
+        _show_version()
         watch = _Watch(folder, balance)
         exposition.serve(watch.measure, *listen, tell=lambda port: _tell(listen[0], port))
     families, troubles = service.measured(datetime.now(UTC), folder, balance)
@@ -99,6 +103,12 @@ class _Watch:
             _complain(troubles)
         self._told = troubles
         return families
+
+
+def _show_version() -> None:
+    """Tell `gridbridge check` which version runs here, if systemd gave it a folder for that."""
+    if folder := os.environ.get("RUNTIME_DIRECTORY"):
+        lock.take(f"{folder}/lock", version())
 
 
 def _complain(troubles: Iterable[str]) -> None:

@@ -11,7 +11,9 @@ UNKNOWN = "an unknown version"  # of a program from before programs noted it
 
 def finding(running: Mapping[str, str], installed: str) -> Finding:
     """Name the programs that run another version than the installed one."""
-    others = {program: found for program, found in running.items() if found != installed}
+    others = {
+        program: found for program, found in running.items() if not _is_same(found, installed)
+    }
     if not others:
         return Finding(item=ITEM, state=State.OK, found=installed)
     differing = ", ".join(f"{program} runs {found or UNKNOWN}" for program, found in others.items())
@@ -22,3 +24,12 @@ def finding(running: Mapping[str, str], installed: str) -> Finding:
         right=installed,
         hint=f"systemctl restart {' '.join(others)}; {WITHOUT_SYSTEMD}",
     )
+
+
+def _is_same(running: str, installed: str) -> bool:
+    """Compare versions; commits only count if both sides tell theirs."""
+    (version, _, commit), (right, _, commit_there) = (
+        running.partition("+"),
+        installed.partition("+"),
+    )
+    return version == right and (commit == commit_there or not (commit and commit_there))

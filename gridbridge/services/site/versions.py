@@ -1,7 +1,7 @@
 """Finds the version of each running program, for the check."""
 
 from gridbridge.decisions.site import versions
-from gridbridge.model.places import BALANCE_LOCK, LOCK, NIKITA_LOCK, RUNNER_LOCK
+from gridbridge.model.places import BALANCE_LOCK, LOCK, METRICS_LOCK, NIKITA_LOCK, RUNNER_LOCK
 from gridbridge.model.site.setup import Finding
 from gridbridge.services.version import version
 from gridbridge.shell import lock
@@ -11,6 +11,7 @@ LOCKS = {
     "gridbridge-runner": RUNNER_LOCK,
     "gridbridge-nikita": NIKITA_LOCK,
     "gridbridge-balance": BALANCE_LOCK,
+    "gridbridge-metrics": METRICS_LOCK,
 }
 
 

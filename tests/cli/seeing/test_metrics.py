@@ -23,7 +23,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.cli.seeing import exposition
+from gridbridge.model.places import METRICS_LOCK
+from gridbridge.services.site.versions import LOCKS
 from gridbridge.services.tools.measured.metrics import measured
+from gridbridge.services.version import version
+from gridbridge.shell import lock
 from tests.measured import site
 from tests.shown import NOW
 
@@ -198,12 +202,18 @@ def test_a_file_of_this_folder_needs_no_slash(
 @pytest.mark.parametrize(
     ("words", "right"),
     [
-        (("--listen", "9108", "--textfile", "a.prom"), "--textfile and --listen: one of them"),
-        (("--textfile", "a.txt"), "--textfile a.txt: a name that ends with .prom is right"),
-        (("--listen", "here"), "'here': an address such as 127.0.0.1:9108"),
-        (("--listen", "70000"), "'70000': an address such as 127.0.0.1:9108"),
-        (("--listen", "::1:9108"), "'::1:9108': an address such as 127.0.0.1:9108"),
-        (("--listen", ""), "'': an address such as 127.0.0.1:9108"),
+        (
+            ("--listen", "9108", "--textfile", "a.prom"),
+            "--textfile and --listen exclude each other",
+        ),
+        (
+            ("--textfile", "a.txt"),
+            "--textfile a.txt: wrong name; expected one that ends with .prom",
+        ),
+        (("--listen", "here"), "'here': expected an address such as 127.0.0.1:9108"),
+        (("--listen", "70000"), "'70000': expected an address such as 127.0.0.1:9108"),
+        (("--listen", "::1:9108"), "'::1:9108': expected an address such as 127.0.0.1:9108"),
+        (("--listen", ""), "'': expected an address such as 127.0.0.1:9108"),
     ],
 )
 def test_wrong_options_are_one_line_and_2(words: tuple[str, ...], right: str) -> None:
@@ -367,3 +377,18 @@ def test_a_port_in_use_is_one_line_and_2(folders: tuple[str, ...]) -> None:
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"gridbridge: 127.0.0.1:{port}: Address already in use\n"
+
+
+def test_the_unit_of_systemd_shows_which_version_listens(
+    folders: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`gridbridge check` compares it with the installed version."""
+    monkeypatch.setenv("RUNTIME_DIRECTORY", str(tmp_path))
+    unit = (ROOT / "conf/systemd/gridbridge-metrics.service").read_text()
+
+    with listening("0", *folders):
+        found = lock.version_of_holder(f"{tmp_path}/lock")
+
+    assert found == version()
+    assert f"/run/{unit.partition('RuntimeDirectory=')[2].split()[0]}/lock" == METRICS_LOCK
+    assert METRICS_LOCK in LOCKS.values()
