@@ -111,7 +111,7 @@ def of_node(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
         raise Refused(USAGE)
     _host(words[1])
     if not oar_nodes.are_tags("".join(words[2:])):
-        raise Refused(f"{words[2][:80]!r} are no tags: letters, digits and :._+- are right")
+        raise Refused(f"{words[2][:80]!r} are no tags; expected letters, digits and :._+-")
     for argv in commands:
         run(argv, dict(ENV), LIMIT_S).checked()
 
@@ -125,7 +125,7 @@ def _require_ours(conf: str) -> None:
 
 def _host(text: str) -> str:
     if not HOST.fullmatch(text) or len(text) > HOST_MAX or text.lower() == "localhost":
-        raise Refused(f"{text[:80]!r} is no name of a host: letters, digits, - and . are right")
+        raise Refused(f"{text[:80]!r} is no name of a host; expected letters, digits, - and .")
     return text
 
 

@@ -63,7 +63,7 @@ def qacct_remote(
     """
     now = datetime.now(UTC)
     if job is not None and (owner is not None or days is not None):
-        raise click.UsageError("-j tells of one job: without -o and -d")
+        raise click.UsageError("-j JOB excludes -o and -d")
     if job is not None:
         _tell(job, now, path, folder, is_json)
         return

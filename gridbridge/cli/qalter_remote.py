@@ -97,7 +97,7 @@ def qalter_remote(
       qalter_remote 12 -h u
     """
     if priority is None and resources is None and hold is None:
-        raise click.UsageError("nothing to change: -p, -l or -h")
+        raise click.UsageError("nothing to change; expected -p, -l or -h")
     (job,) = _single(job)
     change = service.Change(
         priority=priority, resources=resources, hold="U" if hold == "n" else hold

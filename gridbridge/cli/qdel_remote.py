@@ -35,9 +35,9 @@ def qdel_remote(
       qdel_remote -u alice
     """
     if bool(jobs) == bool(owner):
-        raise click.UsageError("either JOB[.TASK]... or -u USER")
+        raise click.UsageError("expected either JOB[.TASK]... or -u USER")
     if owner and PATTERN & set(owner):
-        raise click.UsageError("no patterns: -u is your own name")
+        raise click.UsageError("-u takes no pattern; expected your own name")
     if owner:
         told = service.delete_all(owner, is_dry=is_dry, folder=folder, path=path)
     else:

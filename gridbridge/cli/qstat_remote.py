@@ -24,7 +24,10 @@ ME = "$user"  # qstat(1), -u
 def _states(_: click.Context, __: click.Parameter, value: str) -> str:
     """Refuse a letter of -s that is none."""
     if not value or set(value) - set(STATES):
-        raise click.BadParameter(f"{value!r}: p waiting, r running, s suspended, h held, a all")
+        raise click.BadParameter(
+            f"{value!r}: unknown state; expected p (waiting), r (running), s (suspended),"
+            " h (held) or a (all)"
+        )
     return value
 
 

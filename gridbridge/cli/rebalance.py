@@ -76,7 +76,7 @@ def plan(
       gridbridge rebalance plan fail h17 --from hosts.json --plot h17.png
     """
     if what and not name:
-        raise click.UsageError(f"{what}: which one? give its name")
+        raise click.UsageError(f"{what}: several; expected its name")
     asked = Asked(what=What(what or ""), name=name or "")
     if source:
         planned = offline.plan(source, asked.what, asked.name)

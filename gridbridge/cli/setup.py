@@ -116,7 +116,7 @@ def transfer(
       gridbridge setup transfer beta --remove --apply
     """
     if short_jobs and pending_limit:
-        raise click.UsageError("--short-jobs has no --pending-limit")
+        raise click.UsageError("--short-jobs and --pending-limit exclude each other")
     policy = policy_file.load(CONFIG)
     asked = AskedQueue(
         cluster=cluster,
@@ -226,7 +226,9 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
         whom = "it" if nodes == 1 else "them"
         _warn(f"the last round saw {count(nodes, 'node')} of pools: nobody removes {whom} any more")
     if is_applied and found and os.geteuid() != trust.ROOT:
-        raise GridbridgeError("--apply: only root may make this; without it the lines are printed")
+        raise GridbridgeError(
+            "--apply: only root may do this; without --apply the lines are printed"
+        )
     if carry_out(found, policy, is_applied=is_applied):
         verify(planned(policy))
 

@@ -194,7 +194,9 @@ def _require_fit(context: click.Context, given: Given) -> None:
     """Refuse options that contradict each other, or are about the other kind of workload."""
     is_file = bool(given.path)
     if is_file == bool(given.seeds) or "" in given.seeds:
-        raise click.UsageError("one of --accounting FILE and --synthetic SEED says what to replay")
+        raise click.UsageError(
+            "nothing to replay, or both; expected --accounting FILE or --synthetic SEED"
+        )
     if given.min_nodes > given.max_nodes:
         words = f"--min-nodes {given.min_nodes} is more than --max-nodes {given.max_nodes}"
         raise click.UsageError(words)

@@ -34,13 +34,13 @@ def problems(sections: Table) -> Iterator[str]:
     told = table_of(sections, "balance")
     least, most = told.get("min_nodes"), told.get("max_nodes")
     if isinstance(least, int) and isinstance(most, int) and 0 < most < least:
-        yield f"[balance] min_nodes: {least}; at most max_nodes ({most}) would be right"
+        yield f"[balance] min_nodes: {least}; expected at most max_nodes ({most})"
     yield from _of_schedule(table_of(sections, "demand").get("schedule"))
     told = table_of(sections, "squeeze")
     minimal = told.get("minimal_reserve", Squeeze().minimal_reserve)
     target = told.get("target_reserve", Squeeze().target_reserve)
     if isinstance(minimal, int | float) and isinstance(target, int | float) and minimal > target:
-        right = f"at most target_reserve ({target}) would be right"
+        right = f"expected at most target_reserve ({target})"
         yield f"[squeeze] minimal_reserve: {minimal}; {right}"
     boot = table_of(sections, "bootstrap")
     for key in ("user", "key"):
@@ -49,7 +49,7 @@ def problems(sections: Table) -> Iterator[str]:
     steps = str(boot.get("steps", "")).split()
     for step in ("people", "mounts"):
         if step in steps and not boot.get(step):
-            yield f'[bootstrap] {step}: empty; a value, or steps without "{step}", would be right'
+            yield f'[bootstrap] {step}: empty; expected a value, or steps without "{step}"'
     yield from providers.problems(sections)
 
 
@@ -60,4 +60,4 @@ def _of_schedule(told: object) -> Iterator[str]:
     for entry in filter(None, told.split(", ")):
         least, _, most = entry.rpartition(" ")[2].partition("-")
         if int(least) > int(most):
-            yield f"[demand] schedule: {entry!r}; the least nodes first would be right"
+            yield f"[demand] schedule: {entry!r}; expected the least nodes first"

@@ -1,7 +1,7 @@
 """Reads gridbridge.toml into a Policy, and writes a Policy as such a file.
 
 All that is wrong is told at once, a line each: `FILE: [section] key = value: what is wrong;
-what would be right`. The file is TOML 1.0; a capability's sections are in a module of its name.
+expected WHAT`. The file is TOML 1.0; a capability's sections are in a module of its name.
 """
 
 import os

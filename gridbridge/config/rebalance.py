@@ -19,7 +19,7 @@ def problems(sections: Table) -> Iterator[str]:
     least = told.get("full_free_bytes", Rebalance().full_free_bytes)
     enough = told.get("min_free_bytes", Rebalance().min_free_bytes)
     if isinstance(least, int) and isinstance(enough, int) and least > enough:
-        right = f"at most min_free_bytes ({enough}) would be right"
+        right = f"expected at most min_free_bytes ({enough})"
         yield f"[rebalance] full_free_bytes: {least}; {right}"
     yield from _storage_problems(table_of(sections, "storage"), table_of(sections, "cluster"))
 

@@ -15,6 +15,8 @@ FAR_S = 2051222400  # the start time of a job that is away: 2035
 # Characters of a relation behind a property's name; no name contains any of them.
 RELATIONS = "<>=~"
 LIKE, NOT_LIKE, IS_NULL, NOT_NULL = "~", "<>~", "==", "<>=="
+VALUELESS = (IS_NULL, NOT_NULL)  # relations without a value behind them
+EMPTY = "''"
 WORDS = {LIKE: "LIKE", NOT_LIKE: "NOT LIKE", IS_NULL: "IS NULL", NOT_NULL: "IS NOT NULL"}
 
 HOSTNAME, QNAME = "hostname", "qname"
@@ -206,4 +208,4 @@ def as_sql(name: str, value: str) -> str:
     bare, relation = relation_of(name)
     if relation in WORDS:
         return f"{bare} {WORDS[relation]} {value}".rstrip()
-    return f"{bare}{relation}{value}"
+    return f"{bare}{relation}{value or EMPTY}"

@@ -96,7 +96,7 @@ def _state_of(printed: bytes, words: Mapping[bytes, MachineState]) -> MachineSta
     if found is None:
         said = program.shown(printed.decode(errors="replace").strip())
         right = " or ".join(one.decode() for one in words)
-        raise ProviderFailed(f"its state is told as {said!r}; {right} would be right")
+        raise ProviderFailed(f"its state is told as {said!r}; expected {right}")
     return found
 
 

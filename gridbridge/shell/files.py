@@ -158,7 +158,7 @@ def lines(file: "BinaryIO | BufferedIOBase", path: str) -> "Iterator[bytes]":
     while line := file.readline(LONGEST + 1):
         if len(line) > LONGEST:
             raise ParseError(
-                f"{path}:{number}: more than {LONGEST} bytes; right is a file of lines"
+                f"{path}:{number}: more than {LONGEST} bytes; expected a file of lines"
             )
         yield line.removeprefix(BOM_UTF8) if number == 1 else line
         number += 1

@@ -133,7 +133,7 @@ def test_a_cell_in_which_a_ready_node_has_no_queue_at_all_ends_with_75(folder: P
 def test_limits_that_contradict_each_other_are_refused(folder: Path) -> None:
     done = run("plan", "--from", str(folder), "-m", "2", "-n", "3")
 
-    assert str(done.exception) == "min_nodes is 3; at most max_nodes (2) is right"
+    assert str(done.exception) == "min_nodes is 3; expected at most max_nodes (2)"
 
 
 @pytest.mark.parametrize("words", [("-m", "0"), ("-k", "60"), ("-a", "x"), ("--policy", "best")])

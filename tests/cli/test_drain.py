@@ -47,7 +47,7 @@ def test_a_drain_is_taken_back_once(folder: str) -> None:
 
     assert (first.exit_code, drains.names(folder)) == (0, frozenset())
     assert isinstance(second.exception, GridbridgeError)
-    assert str(second.exception) == "beta is not drained; those that are: none"
+    assert str(second.exception) == "beta is not drained; drained clusters: none"
 
 
 def test_a_path_is_no_drained_cluster(folder: str) -> None:
@@ -66,9 +66,9 @@ def test_a_path_is_no_drained_cluster(folder: str) -> None:
     [
         (("gamma", "--reason", "x"), "nothing is sent to 'gamma'; what can be drained: beta"),
         (("../load", "--reason", "x"), "nothing is sent to '../load'"),
-        (("beta", "--reason", ""), "the reason is one line of at most 500 characters"),
-        (("beta", "--reason", "a\nb"), "the reason is one line"),
-        (("beta", "--reason", "x" * (MAX_CHARACTERS + 1)), "the reason is one line"),
+        (("beta", "--reason", ""), "--reason: expected one line of at most 500 characters"),
+        (("beta", "--reason", "a\nb"), "--reason: expected one line"),
+        (("beta", "--reason", "x" * (MAX_CHARACTERS + 1)), "--reason: expected one line"),
     ],
 )
 def test_what_is_wrong_is_told_and_drains_nothing(

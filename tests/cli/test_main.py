@@ -62,7 +62,7 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("setup", "transfer", "beta", "--host", "$(x)"), "letters, digits"),
         (
             ("setup", "transfer", "beta", "--short-jobs", "--pending-limit", "3"),
-            "--short-jobs has no --pending-limit",
+            "--short-jobs and --pending-limit exclude each other",
         ),
     ],
 )
@@ -148,7 +148,7 @@ def test_who_is_not_root_makes_no_balancer(
 
     status = run(monkeypatch, "setup", "balance", "--apply")
 
-    only = "--apply: only root may make this; without it the lines are printed"
+    only = "--apply: only root may do this; without --apply the lines are printed"
     assert (status, capsys.readouterr().err) == (2, f"gridbridge: {only}\n")
 
 

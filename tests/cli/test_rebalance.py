@@ -96,7 +96,7 @@ def test_it_tells_the_same_as_json(path: str) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("host", "--from", "{}"), "which one? give its name"),
+        (("host", "--from", "{}"), "several; expected its name"),
         (("hots", "alpha", "--from", "{}"), "'hots' is not one of"),
     ],
 )

@@ -81,16 +81,16 @@ def test_commands_are_written_as_a_script(model: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "text", "told"),
     [
-        (1, "default|uuid", "the line has 2 fields; right is 4 or more"),
-        (1, "default|uuid|often||", "the allocation policy is 'often'; right is one of preferred"),
-        (3, "one|much|0|1|1|1|4|M|uuid", "the node's memory is 'much'; right is a number"),
-        (3, "one|1|0|1.5|1|1|4|M|uuid", "its free memory is '1.5'; right is a whole number"),
-        (3, "one|1|0|1|1|1|4|M|other", "there is no group 'other'; right is one that is told"),
-        (7, "vm|1|1|1|running|Y|nine||ext|", "there is no node 'nine'; right is one that is told"),
-        (7, "vm|1|1|1|asleep|Y|two.example||ext|", "its status is 'asleep'; right is one of run"),
-        (7, "vm|1|1|1|running|Y|two.example||tape|", "the disk template is 'tape'; right is one"),
-        (7, "vm|1|1|1|running|y|two.example||ext|", "whether it is balanced is 'y'; right is Y or"),
-        (10, "|1,2|||4.0|1.0", "an instance's size is '1,2'; right is six whole numbers"),
+        (1, "default|uuid", "the line has 2 fields; expected 4 or more"),
+        (1, "default|uuid|often||", "the allocation policy is 'often'; expected one of preferred"),
+        (3, "one|much|0|1|1|1|4|M|uuid", "the node's memory is 'much'; expected a number"),
+        (3, "one|1|0|1.5|1|1|4|M|uuid", "its free memory is '1.5'; expected a whole number"),
+        (3, "one|1|0|1|1|1|4|M|other", "there is no group 'other'; expected one that is told"),
+        (7, "vm|1|1|1|running|Y|nine||ext|", "there is no node 'nine'; expected one that is told"),
+        (7, "vm|1|1|1|asleep|Y|two.example||ext|", "its status is 'asleep'; expected one of run"),
+        (7, "vm|1|1|1|running|Y|two.example||tape|", "the disk template is 'tape'; expected one"),
+        (7, "vm|1|1|1|running|y|two.example||ext|", "whether it is balanced is 'y'; expected Y or"),
+        (10, "|1,2|||4.0|1.0", "an instance's size is '1,2'; expected six whole numbers"),
     ],
 )
 def test_a_wrong_line_is_told_with_its_number(line: int, text: str, told: str, model: Path) -> None:

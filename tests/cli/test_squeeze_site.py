@@ -58,11 +58,15 @@ def test_the_least_nodes_work_on(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "words", "told"),
     [
-        ("", ("--minimal-resources", "3"), "the minimal reserve is 3; at most the target (2)"),
+        (
+            "",
+            ("--minimal-resources", "3"),
+            "the minimal reserve is 3; expected at most the target (2)",
+        ),
         (
             "[squeeze]\nminimal_reserve = 4.0\n",
             (),
-            "[squeeze] minimal_reserve: 4.0; at most target_reserve (2.0) would be right",
+            "[squeeze] minimal_reserve: 4.0; expected at most target_reserve (2.0)",
         ),
     ],
 )

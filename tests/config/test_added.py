@@ -66,10 +66,10 @@ def test_what_is_no_list_of_parameters_is_told(text: str) -> None:
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"\n", "it has no line that is not blank; one line for each task is right"),
-        (b"a\n\xff\n", ":2: invalid start byte; text in UTF-8 is right"),
-        (b"a\0b\n", ":1: it has a NUL byte; text in UTF-8 is right"),
-        (b"a" * 70_000, ":1: it has 70000 bytes; at most 65536 are right"),
+        (b"\n", "all of its lines are blank; expected one line for each task"),
+        (b"a\n\xff\n", ":2: invalid start byte; expected text in UTF-8"),
+        (b"a\0b\n", ":1: it has a NUL byte; expected text in UTF-8"),
+        (b"a" * 70_000, ":1: it has 70000 bytes; expected at most 65536"),
         (None, "No such file or directory"),
     ],
 )

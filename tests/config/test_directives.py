@@ -64,16 +64,16 @@ def test_what_qsub_refuses_is_refused(options: str) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ("-b y", "campaigns do not have it yet; a script without it is right"),
-        ("-ar 5", "campaigns do not have it yet; a script without it is right"),
-        ("-@ file", "campaigns do not have it yet; a script without it is right"),
-        ("-hold_jid x", "campaigns do not have it yet; a script without it is right"),
+        ("-b y", "campaigns do not have it yet; expected a script without it"),
+        ("-ar 5", "campaigns do not have it yet; expected a script without it"),
+        ("-@ file", "campaigns do not have it yet; expected a script without it"),
+        ("-hold_jid x", "campaigns do not have it yet; expected a script without it"),
         (
             "-i /etc/motd",
-            "campaigns do not have it yet; /dev/null, or a script without it, is right",
+            "campaigns do not have it yet; expected /dev/null, or a script without it",
         ),
-        ("-o host:/x", "it is a file of one host; a path without HOST: is right"),
-        ("-v A-B=2", "a shell has no such variable; NAME=VALUE,... is right"),
+        ("-o host:/x", "it is a file of one host; expected a path without HOST:"),
+        ("-v A-B=2", "a shell has no such variable; expected NAME=VALUE,..."),
         ("-wd /home/$USER", "$USER is not known there; expected /FOLDER, ~/FOLDER or a folder"),
     ],
 )

@@ -47,8 +47,8 @@ def test_a_prologue_is_lines_of_sh(value: object, lines: str) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [[], [1], 3, {}, "a\0b", "x" * 70_000],
-    ids=["none", "no text", "number", "table", "NUL", "long"],
+    [[1], 3, {}, "a\0b", "x" * 70_000],
+    ids=["no text", "number", "table", "NUL", "long"],
 )
 def test_what_is_no_epilogue_is_refused(value: object) -> None:
     """With what would be right."""
@@ -95,18 +95,33 @@ def test_properties_are_those_of_oarsub_or_qsub(value: str, kept: str) -> None:
 @pytest.mark.parametrize(
     ("value", "wrong"),
     [
-        *[(each, "unclear") for each in ("a", "a=", "a=1;rm", "a=$(id)", "a='$(id)'", "a=`id`")],
-        *[(each, "unclear") for each in ("a='it''s'", "a=b'", 'a="b"', "a='x\\'", "a='x\ny'")],
-        *[(each, "unclear") for each in ("a=1 OR", "a==b", "-a=b", "a=-b", "(a=1", "a=1 AND")],
-        *[(each, "unclear") for each in ("a=1)", "()", "a=1 b=2", "OR a=1", "a='x;y'", "NOT")],
+        *[
+            (each, "it can't be read")
+            for each in ("a", "a=", "a=1;rm", "a=$(id)", "a='$(id)'", "a=`id`")
+        ],
+        *[
+            (each, "it can't be read")
+            for each in ("a='it''s'", "a=b'", 'a="b"', "a='x\\'", "a='x\ny'")
+        ],
+        *[
+            (each, "it can't be read")
+            for each in ("a=1 OR", "a==b", "-a=b", "a=-b", "(a=1", "a=1 AND")
+        ],
+        *[
+            (each, "it can't be read")
+            for each in ("a=1)", "()", "a=1 b=2", "OR a=1", "a='x;y'", "NOT")
+        ],
         (" OR ".join(f"(a=1{n} AND b=1{n})" for n in range(9)), "too many conditions"),
         ("(" * 9999 + "a=1" + ")" * 9999, "too many conditions"),
-        ("hostname=n1", "hostname is not asked for so"),
-        ("h=n1", "h is not asked for so"),
-        ("gb_besteffort=0", "gb_besteffort is not asked for so"),
-        ("h_rt=9", "h_rt is not asked for so"),
-        *[(each, "unclear") for each in ("a=1,", ",a=1", "a=1,,b=2", "a=1 OR,b=2")],
-        *[(each, "unclear") for each in ("a IN ()", "a IN (1", "a LIKE", "a IS 1", "a NOT = 1")],
+        ("hostname=n1", "hostname can't be asked for by properties"),
+        ("h=n1", "h can't be asked for by properties"),
+        ("gb_besteffort=0", "gb_besteffort can't be asked for by properties"),
+        ("h_rt=9", "h_rt can't be asked for by properties"),
+        *[(each, "it can't be read") for each in ("a=1,", ",a=1", "a=1,,b=2", "a=1 OR,b=2")],
+        *[
+            (each, "it can't be read")
+            for each in ("a IN ()", "a IN (1", "a LIKE", "a IS 1", "a NOT = 1")
+        ],
         ("a IN (" + ",".join(map(str, range(65))) + ")", "too many conditions"),
         (["a=1"], "no text"),
     ],
@@ -116,7 +131,7 @@ def test_properties_are_no_sql_and_no_shell(value: object, wrong: str) -> None:
     own = {"exec_file": "x", "properties": value}
     known = {"name": "n", "nb_jobs": 1, "clusters": {"beta": own}}
 
-    with pytest.raises(ConfigError, match=f"{wrong}; NAME = VALUE"):
+    with pytest.raises(ConfigError, match=f"{wrong}; expected NAME = VALUE"):
         jdl.load("n.json", json.dumps(known))
 
 
@@ -142,10 +157,10 @@ def test_resources_are_slots_on_so_many_nodes(value: str, slots: int, nodes: int
 @pytest.mark.parametrize(
     ("value", "wrong"),
     [
-        ("/nodes=1", "without /core=M at its end nobody knows how many slots"),
-        ("/host=2/cpu=1", "without /core=M at its end nobody knows how many slots"),
-        ("/gpu=1/core=2", "there is no level gpu"),
-        ("/core=2/nodes=2", "without /core=M at its end nobody knows how many slots"),
+        ("/nodes=1", "the number of slots is unknown without /core=M"),
+        ("/host=2/cpu=1", "the number of slots is unknown without /core=M"),
+        ("/gpu=1/core=2", "unknown level gpu"),
+        ("/core=2/nodes=2", "the number of slots is unknown without /core=M"),
         ("/cpu=2/nodes=2/core=1", "levels in a wrong order"),
         ("/nodes=2/host=2/core=1", "levels in a wrong order"),
         ("/nodes=0/core=1", "out of range"),
@@ -158,7 +173,7 @@ def test_resources_that_are_no_number_of_slots_are_refused(value: str, wrong: st
 
     with pytest.raises(
         ConfigError,
-        match=f"{wrong}.*; /nodes=N/core=M, /core=M or .* is right, .*1 to 100000 slots",
+        match=f"{wrong}.*; expected /nodes=N/core=M, /core=M or .*1 to 100000 slots",
     ):
         jdl.load("n.json", json.dumps(known))
 
@@ -260,7 +275,7 @@ def test_a_folder_that_begins_with_what_is_not_expanded_is_refused(folder: str) 
         jdl.load("n.json", text)
 
     first = folder.split("/")[0]
-    assert f"{first} is not known there; a folder is right, $HOME/... or /..." in str(refused.value)
+    assert f"{first} is not known there; expected a folder, $HOME/... or /..." in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -323,8 +338,8 @@ def test_a_million_lines_are_read_and_each_wrong_one_told(tmp_path: Path) -> Non
         told_of
         for number in range(0, MILLION, step)
         for told_of in (
-            f"lines:{number + 6}: invalid continuation byte; text in UTF-8 is right",
-            f"lines:{number + 7}: it has 66001 bytes; at most 65536 are right",
+            f"lines:{number + 6}: invalid continuation byte; expected text in UTF-8",
+            f"lines:{number + 7}: it has 66001 bytes; expected at most 65536",
         )
     ]
     assert str(told.value).splitlines() == expected
@@ -348,7 +363,7 @@ def test_of_a_million_wrong_lines_some_are_told_and_the_others_counted(tmp_path:
 
     assert list(file.numbered()) == []
     assert file.problems[MOST_TOLD - 1 :] == [
-        f"lines:{MOST_TOLD}: unexpected end of data; text in UTF-8 is right",
+        f"lines:{MOST_TOLD}: unexpected end of data; expected text in UTF-8",
         f"lines: {MILLION - MOST_TOLD} more wrong lines after these",
     ]
 
@@ -374,30 +389,33 @@ def test_a_campaign_says_whether_rebalancing_may_move_its_tasks(text: str, expec
     [
         (
             SWEEP.replace("{", '{"rebalance": "no",', 1),
-            'rebalance = "no": it is wrong; true or false is right',
+            'rebalance = "no": it is no boolean; expected true or false',
         ),
         (
             SWEEP.replace("{", '{"idempotent": "yes",', 1),
-            'idempotent = "yes": it is wrong; true or',
+            'idempotent = "yes": it is no boolean; expected true or',
         ),
         (
             SWEEP.replace("{", '{"idempotent": 1,', 1),
-            "idempotent = 1: it is wrong; true or false is right",
+            "idempotent = 1: it is no boolean; expected true or false",
         ),
         (
             SWEEP.replace('"type": "normal"', '"idempotent": true'),
-            "beta.idempotent: it stands at one cluster; outside of clusters, for all, is right",
+            "beta.idempotent: it stands at one cluster;"
+            " expected it outside of clusters, for all of them",
         ),
         (
             SWEEP.replace("{", '{"outputs": "result",', 1),
-            'outputs = "result": no list of files; ["',
+            'outputs = "result": no list of files; expected ["',
         ),
-        (SWEEP.replace("{", '{"outputs": ["../x"],', 1), 'outputs = ["../x"]: wrong form; ["FILE"'),
+        (
+            SWEEP.replace("{", '{"outputs": ["../x"],', 1),
+            'outputs = ["../x"]: wrong form; expected ["FILE"',
+        ),
         (SWEEP.replace("{", '{"outputs": ["/x"],', 1), 'outputs = ["/x"]: wrong form'),
-        (SWEEP.replace("{", '{"outputs": [],', 1), "outputs = []: no list of files"),
         (
             SWEEP.replace("{", '{"outputs": ["a"], "idempotent": false,', 1),
-            "idempotent = false: it contradicts outputs; one of the two is right",
+            "idempotent = false: it contradicts outputs; expected one of the two",
         ),
     ],
 )
@@ -444,7 +462,7 @@ def test_a_param_file_has_a_bounded_size(tmp_path: Path, monkeypatch: pytest.Mon
     file = TaskFile("a.txt", str(tmp_path))
 
     assert len(list(file.numbered())) == 4
-    assert file.problems == ["a.txt:5: the file is too large; at most 9 bytes are right"]
+    assert file.problems == ["a.txt:5: the file is too large; expected at most 9 bytes"]
 
 
 @pytest.mark.parametrize("within", ["name", "cluster", "dataset", "twice"])
@@ -471,7 +489,7 @@ def test_what_is_told_of_a_key_is_one_line_of_printable_text(within: str) -> Non
 )
 def test_a_command_that_ends_in_a_comment_is_refused(command: str) -> None:
     """Its tasks would do well without their parameters, all of them the same."""
-    with pytest.raises(ValueError, match="a comment ends it"):
+    with pytest.raises(ValueError, match="a comment at its end"):
         jdl_values.command_line(command)
 
 

@@ -5,25 +5,30 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.batch.gridengine import commands as gridengine
+from gridbridge.batch.oar import commands as oar
 from gridbridge.config.submission import jdl
 from gridbridge.config.submission.jdl_values import KEYS
+from gridbridge.config.submission.jdl_words import as_jdl
 from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.hosts.properties import either, wanted
 from gridbridge.model.campaigns.jdl import AtCluster
+from gridbridge.model.request import Request
 from tests.config.test_jdl_lines import wrong_with
 
 
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        ("checkpointing_type", "blcr", 'n:1: checkpointing_type = "blcr": not yet'),
-        ("data_to_transfer", ["in"], 'n:1: data_to_transfer = ["in"]: not yet'),
-        ("dependencies", [3], "n:1: dependencies = [3]: not yet"),
-        ("masters", ["a", "b"], 'n:1: masters = ["a", "b"]: not yet'),
-        ("checkpointing_period", 600, "n:1: checkpointing_period = 600: not yet"),
-        ("type", "nightly", 'n:1: type = "nightly": not yet'),
-        ("type", "semi-best-effort", 'n:1: type = "semi-best-effort": not yet'),
-        ("test_mode", "true", 'n:1: test_mode = "true": not in a JDL'),
-        ("jobs_type", "desktop_computing", 'n:1: jobs_type = "desktop_computing": not here'),
+        ("checkpointing_type", "blcr", 'n:1: checkpointing_type = "blcr": not supported yet'),
+        ("data_to_transfer", ["in"], 'n:1: data_to_transfer = ["in"]: not supported yet'),
+        ("dependencies", [3], "n:1: dependencies = [3]: not supported yet"),
+        ("masters", ["a", "b"], 'n:1: masters = ["a", "b"]: not supported yet'),
+        ("checkpointing_period", 600, "n:1: checkpointing_period = 600: not supported yet"),
+        ("type", "nightly", 'n:1: type = "nightly": not supported yet'),
+        ("type", "semi-best-effort", 'n:1: type = "semi-best-effort": not supported yet'),
+        ("test_mode", "true", 'n:1: test_mode = "true": no key of a JDL'),
+        ("jobs_type", "desktop_computing", 'n:1: jobs_type = "desktop_computing": not supported'),
         ("exec_directory", "{HOME}/{CAMPAIGN_ID}", 'n:1: exec_directory = "{HOME}/{CAMPAIGN_ID}": {CAMPAIGN_ID} is not known there'),  # noqa: E501
     ],
 )  # fmt: skip
@@ -153,7 +158,7 @@ def test_resources_may_have_a_walltime_as_oarsub_takes_it(text: str) -> None:
 
     assert (there.slots, there.walltime_s) == (2, 5400)
     twice = whole | {"clusters": {"b": {"resources": text, "walltime": "2:0:0"}}}
-    told = 'n:1: b.walltime = "2:0:0": resources have another walltime; one of the two is right'
+    told = 'n:1: b.walltime = "2:0:0": resources have another walltime; expected one of the two'
     assert wrong_with(json.dumps(twice)) == [told.partition(";")[0]]
 
 
@@ -163,4 +168,42 @@ def test_a_mark_that_none_closes_is_told() -> None:
     known = {"name": "n", "params": params, "exec_file": "x", "clusters": {"b": {}}}
 
     (note, *_) = (each for each in jdl.load("n", json.dumps(known)).warnings if "mark" in each)
-    assert note.startswith("n:1: params: 2 tasks with a quotation mark that none closes: ")
+    assert note.startswith("n:1: params: 2 tasks with an unclosed quotation mark: ")
+
+
+def test_what_is_empty_is_the_default_as_in_cigri() -> None:
+    """An empty list, a text of blanks, and a list of empty lines ask for nothing."""
+    empty = {"prologue": [], "epilogue": [""], "properties": " ", "outputs": [], "datasets": []}
+    known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"properties": "a=1"}}}
+    own = {"b": {"prologue": [" "], "properties": "\t"}}
+
+    said = [
+        jdl.load("n", json.dumps(known | empty | {"clusters": clusters})).jdl
+        for clusters in ({"b": {}}, own)
+    ]
+
+    assert [one.clusters["b"] for one in said] == [AtCluster(exec_file="x")] * 2
+    assert (said[0].outputs, said[0].datasets) == ((), {})
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("gpu = ''", "gpu="),
+        ("gpu <> ''", "gpu<>"),
+        ("NOT gpu = ''", "gpu<>"),
+        ("gpu IN ('', 'A')", "gpu=;gpu=A"),
+        ("gpu = '' AND mem > 2", "gpu=,mem>2"),
+    ],
+)
+def test_an_empty_value_is_a_value(text: str, kept: str) -> None:
+    """OAR's properties are empty where nobody has set them; Grid Engine has no such request."""
+    known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"properties": text}}}
+    said = jdl.load("n", json.dumps(known))
+    asked = Request(hard=wanted(kept), either=either(kept))
+
+    assert said.jdl.clusters["b"].properties == kept
+    again = jdl.load("n", json.dumps(as_jdl(said.jdl, said.parameters)))
+    assert again.jdl.clusters["b"].properties == kept
+    assert "gpu = ''" in (sql := oar.properties(asked)) or "gpu <> ''" in sql
+    assert "gpu=''" in (why := gridengine.refusal(asked)) or "gpu<>''" in why

@@ -48,5 +48,5 @@ def test_no_parameter_is_run_by_itself(command: str) -> None:
 
 @pytest.mark.parametrize("command", ["", " ", "\n\n"])
 def test_a_blank_command_is_none(command: str) -> None:
-    with pytest.raises(ConfigError, match="a command line is right"):
+    with pytest.raises(ConfigError, match="expected a command line"):
         _read(command)

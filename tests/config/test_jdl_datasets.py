@@ -36,7 +36,6 @@ def test_one_replica_is_wished_for_where_nothing_is_said() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        [],
         {},
         "reads",
         {"reads": "path"},
@@ -60,12 +59,14 @@ def test_what_is_no_dataset_is_refused_with_what_would_be_right(value: object) -
 def test_a_dataset_of_one_cluster_alone_is_refused() -> None:
     own = {"datasets": {"a": {"path": "a"}}}
 
-    with pytest.raises(ConfigError, match="outside of clusters, for all, is right"):
+    with pytest.raises(ConfigError, match="outside of clusters, for all of them"):
         load({"clusters": {"beta": own}})
 
 
 def test_what_a_task_reads_is_known_and_not_there_yet() -> None:
-    with pytest.raises(ConfigError, match=r"inputs = .*: not yet; a JDL without it is right"):
+    with pytest.raises(
+        ConfigError, match=r"inputs = .*: not supported yet; expected a JDL without it"
+    ):
         load({"inputs": ["reads"]})
 
 

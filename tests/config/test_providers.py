@@ -288,5 +288,5 @@ def test_a_step_that_has_nothing_to_do_is_refused(text: str, expected: list[str]
     except ConfigError as refusal:
         told = refusal.problems
 
-    right = 'empty; a value, or steps without "{0}", would be right'
+    right = 'empty; expected a value, or steps without "{0}"'
     assert told == tuple(f"FILE: [bootstrap] {one}: {right.format(one)}" for one in expected)

@@ -203,7 +203,7 @@ def test_a_resource_that_looks_like_a_word_of_oarsub_is_told(asked: str, meant: 
 @pytest.mark.parametrize("text", ["a=$(id)", "=1", "-l=2", "a=1;b"])
 def test_what_is_no_resource_is_refused(text: str) -> None:
     """With its line; no word of it is a shell's."""
-    with pytest.raises(ConfigError, match="not a resource; NAME=VALUE is right"):
+    with pytest.raises(ConfigError, match="not a resource; expected NAME=VALUE"):
         typed.script("job.sh", f"#$ -l '{text}'\n", (), KNOWN)
 
 
@@ -254,7 +254,7 @@ def test_an_output_that_can_not_be_opened_is_told_by_its_option(
     run(typed.script("job.sh", lines, (), AT), tmp_path, 1)
 
     told = (tmp_path / "campaign.7/0.1.err").read_text().splitlines()[-1]
-    right = "a folder that is there, and yours, is right"
+    right = "expected an existing folder of yours"
     assert told == f"gridbridge: -{letter} none/its: can't be opened; {right}"
     assert not (tmp_path / "begun").exists()
 
@@ -285,17 +285,17 @@ def test_every_mistake_of_a_script_is_told_with_its_line() -> None:
         typed.script("job.sh", text, (), AT)
 
     assert [line.partition(";")[0] for line in str(told.value).splitlines()] == [
-        "job.sh:1: -t 0-3: there is no task and no step 0",
-        "job.sh:1: -tc x: it is not such a number",
+        "job.sh:1: -t 0-3: tasks and steps count from 1",
+        "job.sh:1: -tc x: it is no number from 0 to 9999999",
         "job.sh:2: -hold_jid 12: campaigns do not have it yet",
         "job.sh:3: -frobnicate: unknown option",
-        "job.sh:4: -pe smp: nothing follows it",
+        "job.sh:4: -pe smp: its value is missing",
         "job.sh:5: -l h_rt=soon: 'soon' is no number, memory or time",
         "job.sh:5: -o host:/x: it is a file of one host",
-        "job.sh:5: -S : it is no path",
+        "job.sh:5: -S : no path",
         "job.sh:6: -N a/b: qsub takes no such name",
         "job.sh:6: -r maybe: wrong form",
-        "job.sh:6: -A: nothing follows it",
+        "job.sh:6: -A: its value is missing",
     ]
 
 

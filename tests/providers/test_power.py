@@ -175,7 +175,7 @@ def test_why_a_host_has_no_known_state_is_logged(
 
     assert MachineState.UNKNOWN is states(provider_of(way + hosts))["n1"]
     told = sorted(one.getMessage() for one in caplog.records)
-    why = "\"its state is told as 'ON'; on or off would be right\""
+    why = "\"its state is told as 'ON'; expected on or off\""
     assert told[0].startswith("event=no_state host=dark why=")
     assert told[1:] == [f"event=no_state host=n1 why={why}"]
 

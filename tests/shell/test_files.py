@@ -125,6 +125,6 @@ def test_a_line_without_end_is_refused_with_its_number(tmp_path: Path) -> None:
 
     with (
         path.open("rb") as file,
-        pytest.raises(ParseError, match=f"{path}:2: more than 1048576 bytes; right is a file"),
+        pytest.raises(ParseError, match=f"{path}:2: more than 1048576 bytes; expected a file"),
     ):
         list(files.lines(file, str(path)))

@@ -14,7 +14,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK, Sums
 
 Above = tuple[tuple[int, int], ...]  # the folders that hold one
-RIGHT = "a file or a folder of your own that can be read would be right"
+RIGHT = "expected a readable file or folder of your own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +46,8 @@ def require_apart(path: str, areas: Iterable[Area]) -> None:
     for area in areas:
         if area.login is None and any(_meet(real, own) for own in own_folders(area)):
             raise GridbridgeError(
-                f"{path}: {area.name} keeps replicas in {area.own}; an original that lies neither"
-                " there nor around it would be right"
+                f"{path}: {area.name} keeps replicas in {area.own}; expected an original"
+                " that lies neither there nor around it"
             )
 
 

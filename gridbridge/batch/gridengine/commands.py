@@ -327,7 +327,7 @@ def _is_expressible(name: str, value: str) -> bool:
     _, relation = relation_of(name)
     if relation in (LIKE, NOT_LIKE) and not WILD.isdisjoint(value):
         return False
-    return relation in OF_STRINGS
+    return relation == NOT_NULL or (relation in OF_STRINGS and value != "")
 
 
 def without_way(spec: JobSpec) -> JobSpec:

@@ -315,4 +315,4 @@ def _number(text: str, where: str) -> int:
 
 
 def _wrong(where: str, told: object, right: str) -> ParseError:
-    return ParseError(f"{where}: {json.dumps(told)[:60]}; {right} would be right")
+    return ParseError(f"{where}: {json.dumps(told)[:60]}; expected {right}")

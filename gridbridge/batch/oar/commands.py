@@ -4,7 +4,7 @@ They are setuid, so that their caller can't kill them, and without their databas
 for ever. An alarm that is set before them ends them all the same (execve(2) keeps it).
 """
 
-from gridbridge.model.request import WORDS, JobSpec, Request, is_place, relation_of
+from gridbridge.model.request import VALUELESS, WORDS, JobSpec, Request, is_place, relation_of
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import quote
 
@@ -102,7 +102,8 @@ def properties(request: Request) -> str:
 
 def _condition(name: str, value: str) -> str:
     bare, relation = relation_of(name)
-    return f"{bare} {WORDS.get(relation, relation)} {sql(value) if value else ''}".rstrip()
+    words = f"{bare} {WORDS.get(relation, relation)}"
+    return words if relation in VALUELESS else f"{words} {sql(value)}"
 
 
 def refusal(request: Request) -> str:

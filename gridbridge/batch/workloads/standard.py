@@ -4,20 +4,25 @@ It has 18 numbers a line, -1 for what is not known, and comments after a semicol
 was interrupted, the parts (status 2 to 4) stand beside the whole.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 
 from gridbridge.model.accounting import LATEST_S
 from gridbridge.model.elastic.replayed import LeftOut, Ran
 
 FIELDS = 18
+NUMBER = re.compile(rb"[+-]?\d+(?:\.\d*)?")
 SUBMITTED, WAITED, RAN, ALLOCATED, ASKED, STATUS, USER, PROGRAM = 1, 2, 3, 4, 7, 10, 11, 13
 PARTS = (2, 3, 4)
 CANCELLED = 5
 
 
 def is_of(line: bytes) -> bool:
-    """Say whether a file whose first line with content this is is in this format."""
-    return line.lstrip().startswith(b";") or len(line.split()) == FIELDS
+    """Say whether a file is in this format, by its first line with content."""
+    words = line.split()
+    return line.lstrip().startswith(b";") or (
+        len(words) == FIELDS and all(map(NUMBER.fullmatch, words))
+    )
 
 
 def read(lines: Iterable[bytes]) -> Iterator[tuple[int, Ran | LeftOut | None]]:

@@ -171,11 +171,11 @@ def _refuse_nonsense(
 ) -> None:
     """Refuse words that mean nothing together."""
     if is_model and is_folder:
-        raise click.UsageError("--model and --from: only one of them can be decided about")
+        raise click.UsageError("--model and --from exclude each other; expected one of them")
     if not is_model and (words := answering.shown + answering.saved):
         raise click.UsageError(f"{words[0]} needs --model: it is about a Ganeti cluster")
     if is_json and (words := answering.shown):
-        raise click.UsageError(f"{words[0]} and --json: that tells it all")
+        raise click.UsageError(f"{words[0]} and --json exclude each other")
 
 
 def _tell_model_as_json(model: "service.ToldModel") -> None:

@@ -98,8 +98,7 @@ def list_(records: str, path: str, is_json: bool) -> int:
 
     if records and not os.path.isdir(records):  # else its name would be taken for no datasets
         raise GridbridgeError(
-            f"--records {records}: no such folder; one that `gridbridge data add --records` made"
-            " would be right"
+            f"--records {records}: no such folder; expected one of `gridbridge data add --records`"
         )
     return shown.datasets(_datasets(path, records).listed(), is_json=is_json)
 

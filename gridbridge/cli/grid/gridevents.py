@@ -71,11 +71,11 @@ def gridevents(
       gridevents -c 12 -f -r
     """
     if None not in (campaign, campaign_id) and campaign != campaign_id:
-        raise click.UsageError("two campaigns are named; -c ID or ID is right")
+        raise click.UsageError("two campaigns are named; expected -c ID or ID")
     campaign = campaign if campaign is not None else campaign_id
     is_any = campaign is None and number is None and not is_global
     if is_any and (is_fix or is_again):
-        raise click.UsageError("no event is named; give one of -c ID, -e ID and -g")
+        raise click.UsageError("no event is named; expected one of -c ID, -e ID and -g")
     campaigns.require_published(folder)
     found = campaign_events.chosen(
         campaign_events.seen(folder), campaign, number, is_global=is_global, is_all=is_all

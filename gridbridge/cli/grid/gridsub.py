@@ -51,7 +51,7 @@ def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
     is_said = context.get_parameter_source("clusters") is ParameterSource.COMMANDLINE
     if is_said and not clusters.strip(" ,"):
         raise click.UsageError(
-            f"--clusters {clusters!r}: it names no cluster; --clusters a,b is right"
+            f"--clusters {clusters!r}: it names no cluster; expected e.g. --clusters a,b"
         )
     return clusters
 

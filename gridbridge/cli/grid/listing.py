@@ -98,7 +98,7 @@ def in_range(text: str) -> Callable[[int], bool]:
     low = 0 if first == "*" else int(first)
     high = float("inf") if last == "*" else int(last)
     if high < low:
-        raise ValueError(f"{text!r:.40} ends before it begins")
+        raise ValueError(f"{text!r:.40}: the last number is less than the first")
     return lambda number: low <= number <= high
 
 

@@ -111,7 +111,9 @@ def bring(there: str, name: str, files: Files) -> int:
     try:
         os.makedirs(files.to, exist_ok=True)
         if not (files.is_chosen or is_own(files.to)):
-            output.complain(f"{name}: {files.to}: it is another's; a folder as DIR is right")
+            output.complain(
+                f"{name}: {files.to}: it is another person's; expected a folder of yours as DIR"
+            )
             return program.ERROR
         with TemporaryDirectory(prefix=".gridbridge.", dir=files.to) as folder:
             status = relay.bring(there, (f"{PROGRAMS}/{name}", *files.words), folder)

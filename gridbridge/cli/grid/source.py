@@ -88,7 +88,7 @@ class Typed:
         if not self.words:
             option = "--array 1-9" if self.numbers is not None else f"--each-line {self.lines}"
             raise click.UsageError(
-                f"no command stands after --; gridsub {option} -- CMD {{}} is right"
+                f"no command stands after --; expected gridsub {option} -- CMD {{}}"
             )
         if self.numbers is not None:
             return sources.array(self.numbers, self.words, self.wishes)
@@ -98,14 +98,14 @@ class Typed:
     def _refuse_wishes(self) -> None:
         if self.wishes != Wishes(type_=self.wishes.type_):
             raise click.UsageError(
-                "--clusters, -l, -N, --type and --idempotent go without a JDL, which says it itself"
+                "--clusters, -l, -N, --type and --idempotent exclude a JDL, whose keys say this"
             )
 
 
 def _refuse_jdl(file: str, text: str) -> None:
     """Refuse a JDL in the place of a job script: sh would run it."""
     if file.lower().endswith(ENDINGS) or is_jdl(text):
-        raise click.UsageError(f"{file}: it is a JDL and no job script; gridsub -f {file} is right")
+        raise click.UsageError(f"{file}: it is a JDL and no job script; expected gridsub -f {file}")
 
 
 def _weigh_options(file: str, words: tuple[str, ...]) -> None:
@@ -115,12 +115,15 @@ def _weigh_options(file: str, words: tuple[str, ...]) -> None:
     """
     if CHECK in words:
         raise click.UsageError(
-            f"{CHECK} behind {file} would be the script's own; gridsub {CHECK} {file} is right, or"
+            f"{CHECK} behind {file} would be the script's own; expected gridsub {CHECK} {file}, or"
             f" gridsub --array 1 -- {file} {CHECK} {{}} for a script that has such an option"
         )
     for word in OURS_ALONE:
         if word in words:
-            output.complain(f"gridsub: {word} behind the script is the script's; ours go before it")
+            output.complain(
+                f"gridsub: {word} behind the script goes to the script;"
+                " expected options of gridsub before it"
+            )
 
 
 def text_of(path: str) -> str:

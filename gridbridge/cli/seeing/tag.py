@@ -31,10 +31,10 @@ def tag(host: str, suffix: str, remove: bool, path: str, is_json: bool) -> None:
       gridbridge balance tag n3 1 --remove
     """
     if not HOST(host):
-        raise click.BadParameter(f"{host!r}; right is the name of a host", param_hint="HOST")
+        raise click.BadParameter(f"{host!r}; expected the name of a host", param_hint="HOST")
     if not SUFFIX(suffix):
         right = "letters, digits, _, . and -, and a letter or digit first"
-        raise click.BadParameter(f"{suffix!r}; right are {right}", param_hint="SUFFIX")
+        raise click.BadParameter(f"{suffix!r}; expected {right}", param_hint="SUFFIX")
     tags = or_later(lambda: service.tag(host, suffix, is_wanted=not remove, path=path))
     if is_json:
         output.as_json({"host": host, "tags": list(tags)})

@@ -31,7 +31,7 @@ from gridbridge.model.request import is_place, long_name
 
 PREFIX = "#$"
 RESOURCE = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
-RESOURCE_RIGHT = "it is not a resource; NAME=VALUE is right"
+RESOURCE_RIGHT = "it is not a resource; expected NAME=VALUE"
 # The keys of a JDL that an option sets.
 SETS = {
     "-N": ("name",),
@@ -107,20 +107,18 @@ class Script:
         values, words[:] = words[:count], words[count:]
         said = " ".join((option, *values))
         if option not in READ and option not in IDLE and option not in LATER:
-            self.problems.append(f"{place}: {said}: unknown option; those of qsub(1) are right")
+            self.problems.append(f"{place}: {said}: unknown option; expected one of qsub(1)")
             words.clear()
         elif len(values) < count:
-            self.problems.append(
-                f"{place}: {said}: nothing follows it; its value after it is right"
-            )
+            self.problems.append(f"{place}: {said}: its value is missing")
         elif option in LATER:
-            self.problems.append(f"{place}: {said}: {NOT_YET}; a script without it is right")
+            self.problems.append(f"{place}: {said}: {NOT_YET}; expected a script without it")
         elif option in READ:
             self._value(place, said, option, values)
         elif has_form(option, values[-1] if values else ""):
             self.warnings.append(f"{place}: {said}: {IDLE_HERE}")
         else:
-            self.problems.append(f"{place}: {said}: wrong form; one as in qsub(1) is right")
+            self.problems.append(f"{place}: {said}: wrong form; expected one of qsub(1)")
 
     def _value(self, place: str, said: str, option: str, values: list[str]) -> None:
         self.asked.place = place
@@ -151,7 +149,7 @@ def resources(asked: Asked, text: str) -> list[str]:
         if name in (HARD, SOFT):
             notes += _limit(asked, name, value)
         elif long_name(name) == SLOTS:
-            raise ParseError("slots are no resource; -pe NAME N is right")
+            raise ParseError("slots are no resource; expected -pe NAME N")
         elif not RESOURCE.fullmatch(name):
             raise ParseError(RESOURCE_RIGHT)
         elif asked.is_soft or is_place(name):
@@ -221,13 +219,13 @@ def _error(asked: Asked, text: str) -> list[str]:
 def _input(_: Asked, text: str) -> list[str]:
     path, notes = file_of(text)
     if path != NO_INPUT:
-        raise ParseError(f"{NOT_YET}; {NO_INPUT}, or a script without it, is right")
+        raise ParseError(f"{NOT_YET}; expected {NO_INPUT}, or a script without it")
     return notes
 
 
 def _binary(_: Asked, word: str) -> None:
     if truth(word):
-        raise ParseError(f"{NOT_YET}; a script without it is right")
+        raise ParseError(f"{NOT_YET}; expected a script without it")
 
 
 def _hard(asked: Asked) -> None:
@@ -253,7 +251,7 @@ def _variables(asked: Asked, text: str) -> list[str]:
     for setting in filter(None, text.split(",")):
         name, is_set, value = setting.partition("=")
         if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-            raise ParseError("a shell has no such variable; NAME=VALUE,... is right")
+            raise ParseError("a shell has no such variable; expected NAME=VALUE,...")
         if is_set:
             asked.variables[name] = value
         else:

@@ -1,7 +1,7 @@
 """Reads a campaign's JDL, in JSON or TOML, into the model.
 
-All that is wrong is told at once, a line each: `FILE:LINE: key = value: what is wrong; what would
-be right`. Keys are CiGri's, in any case of letters; a global one holds for each cluster that has
+All that is wrong is told at once, a line each: `FILE:LINE: key = value: what is wrong; expected
+WHAT`. Keys are CiGri's, in any case of letters; a global one holds for each cluster that has
 none of its own. Keys that CiGri has and we don't are told as warnings, unknown ones are refused.
 """
 
@@ -47,9 +47,9 @@ from gridbridge.model.campaigns.jdl import AtCluster, DatasetWish, Jdl, Type
 from gridbridge.model.ids import is_cluster_name
 from gridbridge.model.report import printable
 
-TABLE = "a table, {...}, is right"
-A_CLUSTER = "small letters, digits and -, a letter first, at most 32, are right"
-ONCE = ("the same key stands there twice", "once is right")
+TABLE = "expected a table, {...}"
+A_CLUSTER = "expected at most 32 small letters, digits and -, a letter first"
+ONCE = ("the same key stands there twice", "expected it once")
 AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")  # how tomllib says where
 CLUSTERS, TEST = "clusters", "test_mode"
 MOST_SHOWN = 80  # letters of a key that somebody wrote
@@ -109,15 +109,15 @@ class Reader:
         clusters = self._clusters(said)
         parameters = parameters or self._parameters(said)
         name = self._value(
-            said, "name", text_of(NAME), "1 to 255 printable characters are right", ""
+            said, "name", text_of(NAME), "expected 1 to 255 printable characters", ""
         )
         is_idempotent = self._value(said, "idempotent", truth, TRUTHS, False)
         files = self._value(said, "outputs", outputs, OUTPUTS, ())
         if files and _is_said(said, "idempotent") and not is_idempotent:
-            self._wrong("idempotent", False, "it contradicts outputs", "one of the two is right")
+            self._wrong("idempotent", False, "it contradicts outputs", "expected one of the two")
         data = self._value(said, "datasets", datasets, DATASETS, {})
         may_move = self._value(said, "rebalance", truth, TRUTHS, True)
-        self._value(said, "jobs_type", jobs_type, f"{JOBS_TYPES} is right", None)
+        self._value(said, "jobs_type", jobs_type, f"expected {JOBS_TYPES}", None)
         self._known(said, {"name", "clusters", *WHOLE, *PARAMETERS, "jobs_type", *KEYS})
         if self.problems:
             raise ConfigError(tuple(self.problems))
@@ -139,12 +139,12 @@ class Reader:
 
     def _parsed(self) -> Mapping[str, Any]:
         if not self.text.strip():
-            raise ConfigError((f"{self.path}: it is empty; a JDL in JSON or TOML is right",))
+            raise ConfigError((f"{self.path}: it is empty; expected a JDL in JSON or TOML",))
         try:
             said = self._json() if is_json(self.text) else tomllib.loads(self.text)
         except (ValueError, RecursionError) as error:
             place = f"{self.path}{self._line_of(error)}"
-            raise ConfigError((f"{place}: {error}; JSON or TOML is right",)) from error
+            raise ConfigError((f"{place}: {error}; expected JSON or TOML",)) from error
         if not isinstance(said, dict):
             raise ConfigError((f"{self.path}:1: {said!r:.40}: it is not a table; {TABLE}",))
         return said
@@ -187,7 +187,7 @@ class Reader:
             has = _is_said(said, "exec_file")
             return {name: self._at_cluster(name, asked[name], for_all, has) for name in asked}
         self._wrong(
-            CLUSTERS, asked, "it names no cluster", '{"NAME": {...}}, at least one, is right'
+            CLUSTERS, asked, "it names no cluster", 'expected at least one, {"NAME": {...}}'
         )
         if not _is_said(said, "exec_file"):
             self._wrong("exec_file", None, "missing", KEYS["exec_file"].right)
@@ -198,7 +198,7 @@ class Reader:
     ) -> AtCluster:
         """Return what is asked for at a cluster; `has_command`: the global keys have one."""
         if self.known and name not in self.known:
-            right = f"{one_of(self.known)} is right"
+            right = f"expected {one_of(self.known)}"
             self._wrong(name, None, "there is no such cluster here", right, CLUSTERS)
         elif not is_cluster_name(name):
             self._wrong(name, None, "it is not the name of a cluster", A_CLUSTER, CLUSTERS)
@@ -222,7 +222,7 @@ class Reader:
         together = found.pop(TOGETHER, None) or {}
         walltime_s = found.get("walltime_s")
         if walltime_s and walltime_s != together.get("walltime_s", walltime_s):
-            wrong, right = "resources have another walltime", "one of the two is right"
+            wrong, right = "resources have another walltime", "expected one of the two"
             self._wrong("walltime", table["walltime"], wrong, right, within)
         return {name: value for name, value in found.items() if value is not None} | together
 
@@ -236,7 +236,7 @@ class Reader:
         given = [key for key in PARAMETERS if _is_said(said, key)]
         if len(given) != 1:
             wrong = "missing" if not given else "more than one"
-            right = f"one of {', '.join(PARAMETERS)} is right"
+            right = f"expected one of {', '.join(PARAMETERS)}"
             self._wrong(" and ".join(given) or "params", None, wrong, right)
             return ()
         lines = self._value(said, given[0], PARAMETERS[given[0]][0], PARAMETERS[given[0]][1], ())
@@ -282,11 +282,11 @@ class Reader:
             if key in IDLE or (key in (*LATER, TEST) and asks_for_nothing(table[key])):
                 self.warnings.append(f"{self._at(key, within)}: changes nothing yet")
             elif key in LATER:
-                self._wrong(key, table[key], "not yet", LEAVE_OUT, within)
+                self._wrong(key, table[key], "not supported yet", LEAVE_OUT, within)
             elif key == TEST:
-                self._wrong(key, table[key], "not in a JDL", "gridsub -t test is right", within)
+                self._wrong(key, table[key], "no key of a JDL", "expected gridsub -t test", within)
             elif within and key in WHOLE:
-                wrong = "it stands at one cluster; outside of clusters, for all, is right"
+                wrong = "it stands at one cluster; expected it outside of clusters, for all of them"
                 self.problems.append(f"{self._at(key, within)}: {wrong}")
             elif key not in keys:
                 near = get_close_matches(key, [*keys], 1)

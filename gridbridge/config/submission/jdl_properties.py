@@ -13,8 +13,8 @@ from itertools import product
 from gridbridge.model.campaigns.hosts.properties import ALL, ANY
 from gridbridge.model.request import IS_NULL, LIKE, NOT_LIKE, NOT_NULL, is_place
 
-QUOTED = r"'[A-Za-z0-9_*%!(?^./+\[-][^\x00-\x1f\x7f',;\\]{0,254}'"
-BARE = r"[A-Za-z0-9_*][A-Za-z0-9_.:/@*|+-]{0,254}"
+QUOTED = r"'(?:[A-Za-z0-9_*%!(?^./+\[-][^\x00-\x1f\x7f',;\\]{0,254})?'"
+BARE = r"(?:[A-Za-z0-9_*]|[-.](?=[0-9]))[A-Za-z0-9_.:/@*|+-]{0,254}"
 VALUE = rf"(?:{QUOTED}|{BARE})"
 CONDITION = (
     r"(?P<name>[A-Za-z_][A-Za-z0-9_]{0,63})(?:"
@@ -89,12 +89,14 @@ def properties(value: object) -> str:
     """Read conditions of hosts; each is written without blanks and quotation marks."""
     if not isinstance(value, str):
         raise TypeError("no text")
+    if not value.strip():
+        return ""
     tokens = [*_tokens(value)]
     if len(tokens) > 2 * MOST:
         raise ValueError("too many conditions")
     found = _every(tokens)
     if tokens:
-        raise ValueError("unclear")
+        raise ValueError("it can't be read")
     return ALL.join(ANY.join(clause) for clause in found.clauses(is_not=False))
 
 
@@ -109,7 +111,7 @@ def _tokens(text: str) -> Iterator[str | Wish]:
     while at < end:
         found = TOKEN.match(text, at, end)
         if not found:
-            raise ValueError("unclear")
+            raise ValueError("it can't be read")
         at = found.end()
         joined = found["join"] or found["comma"] or ""
         yield found["word"] or joined.upper() or _condition(found)
@@ -118,7 +120,7 @@ def _tokens(text: str) -> Iterator[str | Wish]:
 def _condition(found: "re.Match[str]") -> Wish:
     name = found["name"]
     if name in TIMES or is_place(name):
-        raise ValueError(f"{name} is not asked for so")
+        raise ValueError(f"{name} can't be asked for by properties")
     if found["relation"]:
         return Condition(name, found["relation"].replace("!=", "<>"), found["value"].strip("'"))
     if found["like"]:
@@ -161,9 +163,9 @@ def _one(tokens: Tokens) -> Wish:
     if first == "(":
         found = _every(tokens)
         if tokens[:1] != [")"]:
-            raise ValueError("unclear")
+            raise ValueError("it can't be read")
         del tokens[0]
         return found
     if isinstance(first, str):
-        raise ValueError("unclear")
+        raise ValueError("it can't be read")
     return first

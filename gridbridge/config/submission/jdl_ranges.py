@@ -94,7 +94,7 @@ def unlike(said: Any, jdl: Jdl) -> str:
             return f"{cluster}.{missing}: missing"
         for key in FIELDS.keys() & table.keys() | {"is_besteffort"}:
             if (type(table[key]), table[key]) != (type(value := getattr(wish, key)), value):
-                return f"{cluster}.{key} = {table[key]!a:.80}: {value!a:.80} would be right"
+                return f"{cluster}.{key} = {table[key]!a:.80}: expected {value!a:.80}"
     return ""
 
 

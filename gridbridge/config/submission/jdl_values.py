@@ -20,10 +20,10 @@ RESOURCES = re.compile(r"/?\w+=\d+(?:/\w+=\d+)*", re.ASCII)
 OF_NODES, OF_SLOTS = ("nodes", "network_address", "host"), ("core", "resource_id")
 LEVELS = (*OF_NODES, "cpu", *OF_SLOTS)  # of OAR's requests, from the outermost
 LAYOUT = (
-    "/nodes=N/core=M, /core=M or /nodes=N/cpu=C/core=M is right, as oarsub -l takes it,"
+    "expected /nodes=N/core=M, /core=M or /nodes=N/cpu=C/core=M, as oarsub -l takes it,"
     f" with 1 to {MOST_SLOTS} slots in all"
 )
-TIME = f'"H:M:S" is right, from "0:0:1" to "{YEAR_S // 3600}:0:0", a year'
+TIME = f'expected "H:M:S", from "0:0:1" to "{YEAR_S // 3600}:0:0", a year'
 WALLTIME = re.compile(r"\d+(?::[0-5]?\d(?::[0-5]?\d)?)?", re.ASCII)
 # Nothing that steers a terminal, ends a line or turns its direction: everybody sees it.
 STEERING = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
@@ -32,16 +32,16 @@ WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
 PATH = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
 COMMAND = re.compile(r"[^\x00]{1,65536}")
 OUTPUT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*", re.ASCII)
-DATASETS = '{"NAME": {"path": "FILE or FOLDER", "replicas": N}} is right'
-OUTPUTS = '["FILE", "FOLDER/FILE"] is right, relative, of letters, digits and _.+-'
+DATASETS = 'expected {"NAME": {"path": "FILE or FOLDER", "replicas": N}}'
+OUTPUTS = 'expected ["FILE", "FOLDER/FILE"], relative paths of letters, digits and _.+-'
 PROPERTIES = (
-    "NAME = VALUE is right, with AND, OR and ( ), and '...' around a value of several words"
+    "expected NAME = VALUE, with AND, OR and ( ), and '...' around a value of several words"
 )
-LINES = '["LINE OF SH", "LINE OF SH"] is right'
-TRUTHS = "true or false is right"
-TEXTS = '["FIRST TASK", "SECOND TASK"] is right'
-LEAVE_OUT = "a JDL without it is right"
-NUL, UTF_8 = "it has a NUL byte", "text in UTF-8 is right"
+LINES = 'expected ["LINE OF SH", "LINE OF SH"]'
+TRUTHS = "expected true or false"
+TEXTS = 'expected ["FIRST TASK", "SECOND TASK"]'
+LEAVE_OUT = "expected a JDL without it"
+NUL, UTF_8 = "it has a NUL byte", "expected text in UTF-8"
 PLACES_TOLD = 10  # of entries that are alike wrong
 IDLE = (  # CiGri's, which change nothing here
     *("output_gathering_method", "output_file", "output_destination", "cluster_job_type"),
@@ -53,7 +53,7 @@ LATER = (  # what is not there yet, so that a campaign which needs it is refused
     "inputs",  # ours: which datasets a task reads, so that it runs where they are
 )
 NOTHING = ("false", "no", "none", "")  # words that ask for nothing
-NOT_SAID = ("", None)  # CiGri takes these as the default of any key
+NOT_SAID: tuple[object, ...] = ("", None, [])  # CiGri takes these as the default of any key
 TRUTH = {"true": True, "false": False}
 NUMBER = re.compile(r"\s*\d{1,18}\s*", re.ASCII)
 TIMED = re.compile(r"(?P<levels>.*?)\s*,\s*walltime\s*=\s*(?P<time>.*)", re.DOTALL)
@@ -66,7 +66,7 @@ MACROS = {  # CiGri's (scheduler 3.2, JDL), and what they are to sh
 }
 MACRO = re.compile("(?<![$])({})".format("|".join(map(re.escape, MACROS))))
 JOBS_TYPES = "normal"  # of CiGri's no other one
-TASKS = f"a number from 1 to {MOST_TASKS} is right"
+TASKS = f"expected a number from 1 to {MOST_TASKS}"
 BEST_EFFORT = ("best-effort", "besteffort")
 TOGETHER = ""  # in the place of a field: the key sets several
 TYPES = (*BEST_EFFORT, "normal")
@@ -117,9 +117,9 @@ def layout(text: object) -> dict[str, int]:
 def _check_levels(names: list[str]) -> None:
     """Refuse levels that mean nothing here, or not what they say."""
     if unknown := [name for name in names if name not in LEVELS]:
-        raise ValueError(f"there is no level {unknown[0]}")
+        raise ValueError(f"unknown level {unknown[0]}")
     if names[-1] not in OF_SLOTS:
-        raise ValueError("without /core=M at its end nobody knows how many slots it asks for")
+        raise ValueError("the number of slots is unknown without /core=M at the end")
     order = [0 if name in OF_NODES else 1 if name == "cpu" else 2 for name in names]
     if order != sorted(set(order)):
         raise ValueError("levels in a wrong order")
@@ -146,7 +146,7 @@ def command_line(value: object) -> str:
     if not bare:
         raise ValueError("it is blank")
     if _ends_in_comment(bare.removesuffix("#")):  # that alone is for tasks without parameters
-        raise ValueError("a comment ends it, to which the parameters would be added")
+        raise ValueError("a comment at its end would swallow the parameters")
     if "\n" not in command[len(bare) :]:
         return command
     is_escaped = (len(bare) - len(bare.rstrip("\\"))) % 2  # what follows belongs to its line
@@ -207,7 +207,7 @@ def with_macros(command: str) -> str:
 def jobs_type(value: object) -> None:
     """Read CiGri's kind of campaign."""
     if str(value).lower() != JOBS_TYPES:
-        raise ValueError("not here")
+        raise ValueError("not supported")
 
 
 def _count(low: int, high: int) -> Callable[[object], int]:
@@ -225,7 +225,7 @@ def _count(low: int, high: int) -> Callable[[object], int]:
 
 def _is_besteffort(value: object) -> bool:
     if value in LATER_TYPES:
-        raise ValueError("not yet")
+        raise ValueError("not supported yet")
     if value not in TYPES:
         raise ValueError("unknown word")
     return value in BEST_EFFORT
@@ -236,7 +236,7 @@ def truth(value: object) -> bool:
     if isinstance(value, str):
         value = TRUTH.get(value.strip().lower())
     if not isinstance(value, bool):
-        raise TypeError("it is wrong")
+        raise TypeError("it is no boolean")
     return value
 
 
@@ -298,7 +298,8 @@ def _lines(value: object) -> str:
     lines = value if isinstance(value, list) else [value]
     if not lines or not all(isinstance(one, str) for one in lines):
         raise TypeError("no list of lines")
-    return text_of(COMMAND)("\n".join(map(str, lines)))
+    text = "\n".join(map(str, lines))
+    return text_of(COMMAND)(text) if text.strip() else ""
 
 
 def _numbers(value: object) -> tuple[str, ...]:
@@ -311,19 +312,19 @@ def one_of(words: Iterable[str]) -> str:
 
 
 KEYS: Mapping[str, Key] = {
-    "exec_file": Key(field="exec_file", read=command_line, right="a command line is right"),
+    "exec_file": Key(field="exec_file", read=command_line, right="expected a command line"),
     "exec_directory": Key(
-        field="exec_directory", read=_directory, right="a folder is right, $HOME/... or /..."
+        field="exec_directory", read=_directory, right="expected a folder, $HOME/... or /..."
     ),
     "resources": Key(field=TOGETHER, read=layout, right=LAYOUT),
     "walltime": Key(field="walltime_s", read=seconds, right=TIME),
-    "type": Key(field="is_besteffort", read=_is_besteffort, right=f"{one_of(TYPES)} is right"),
-    "project": Key(field="project", read=text_of(WORD), right="a project's name is right"),
-    "queue": Key(field="queue", read=text_of(WORD), right="a queue's name is right"),
+    "type": Key(field="is_besteffort", read=_is_besteffort, right=f"expected {one_of(TYPES)}"),
+    "project": Key(field="project", read=text_of(WORD), right="expected a project's name"),
+    "queue": Key(field="queue", read=text_of(WORD), right="expected a queue's name"),
     "pe": Key(
         field="environment",
         read=text_of(WORD),
-        right="a parallel environment of Grid Engine is right",
+        right="expected a parallel environment of Grid Engine",
     ),
     "properties": Key(field="properties", read=properties, right=PROPERTIES),
     "prologue": Key(field="prologue", read=_lines, right=LINES),
@@ -335,7 +336,7 @@ KEYS: Mapping[str, Key] = {
 PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
     "nb_jobs": (_numbers, TASKS),
     "params": (_texts, TEXTS),
-    "param_file": (text_of(PATH), "a file with one line for each task is right"),
+    "param_file": (text_of(PATH), "expected a file with one line for each task"),
 }
 
 

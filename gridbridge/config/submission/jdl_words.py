@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from gridbridge.config.submission.jdl_values import BEST_EFFORT
 from gridbridge.model.campaigns.hosts.properties import ALL, Pair, either, wanted
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.request import WORDS, relation_of
+from gridbridge.model.request import VALUELESS, WORDS, relation_of
 
 STEPS = ("prologue", "epilogue")  # each with a walltime of its own
 
@@ -71,4 +71,5 @@ def _clause(text: str) -> str:
 def _condition(pair: Pair) -> str:
     name, value = pair
     bare, relation = relation_of(name)
-    return f"{bare} {WORDS.get(relation, relation)}" + (f" '{value}'" if value else "")
+    words = f"{bare} {WORDS.get(relation, relation)}"
+    return words if relation in VALUELESS else f"{words} '{value}'"

@@ -26,7 +26,7 @@ def left_open(lines: tuple[str, ...]) -> str:
     if not others:
         return ""
     tasks = count(len(others), "task")
-    wrong = "a quotation mark that none closes: each blank there ends a word"
+    wrong = "an unclosed quotation mark: each blank there ends a word"
     return f"{tasks} with {wrong}, and all marks belong to the words: {others[0]:.80}"
 
 

@@ -8,11 +8,11 @@ from gridbridge.errors import ParseError
 from gridbridge.model import amounts
 
 RANGE = re.compile(r"(\d{1,9})(?:[-:](\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
-RANGE_RIGHT = "N, N-M or N-M:STEP is right, from 1 to 999999999"
+RANGE_RIGHT = "expected N, N-M or N-M:STEP, from 1 to 999999999"
 SLOTS = re.compile(r"(?=.*\d)(\d{0,9})(?:([-:])(\d{0,9}))?", re.ASCII)
-SLOTS_RIGHT = "N, N-M, N- or -M is right, from 1"
+SLOTS_RIGHT = "expected N, N-M, N- or -M, from 1"
 MOST = 9_999_999  # tasks at once, or slots of a task
-TIME = "h_rt=H:M:S or seconds, from 1 second, is right"
+TIME = "expected h_rt=H:M:S or seconds, from 1 second"
 OCTAL = re.compile(r"0\d+$", re.ASCII)
 IDLE_HERE = "changes nothing yet"
 
@@ -35,7 +35,7 @@ def read_range(text: str) -> Range:
     """Read the numbers of tasks; ParseError for other texts, and for an end before the start."""
     first, last, step = bounds(text)
     if last < first:
-        raise ParseError(f"it ends before it begins; {RANGE_RIGHT}")
+        raise ParseError(f"the last number is less than the first; {RANGE_RIGHT}")
     return Range(first=first, last=last, step=step)
 
 
@@ -47,7 +47,7 @@ def bounds(text: str) -> tuple[int, int, int]:
     first = int(found[1])
     last, step = int(found[2] or first), int(found[3] or 1)
     if not first or not last or not step:
-        raise ParseError(f"there is no task and no step 0; {RANGE_RIGHT}")
+        raise ParseError(f"tasks and steps count from 1; {RANGE_RIGHT}")
     return first, last, step
 
 
@@ -58,16 +58,16 @@ def walltime(text: str) -> int:
     except ParseError as error:
         raise ParseError(f"{error}; {TIME}") from error
     if text.count(":") == 1 or OCTAL.match(text):
-        raise ParseError(f"qsub reads no time, or another, in it; {TIME}")
+        raise ParseError(f"qsub reads another time in it, or none; {TIME}")
     if not seconds:
-        raise ParseError(f"no task ends in no time; {TIME}")
+        raise ParseError(f"a task needs a second at least; {TIME}")
     return max(1, round(seconds))
 
 
 def read_number(text: str, least: int) -> int:
     """Read a number up to a limit."""
     if not (text.isascii() and text.isdigit() and least <= int(text) <= MOST):
-        raise ParseError(f"it is not such a number; a number from {least} to {MOST} is right")
+        raise ParseError(f"it is no number from {least} to {MOST}")
     return int(text)
 
 
@@ -89,9 +89,9 @@ def path_of(text: str) -> tuple[str, list[str]]:
     at_one = [entry for entry in every if entry.find(":") > 0]
     at_any = [entry.removeprefix(":") for entry in every if entry not in at_one]
     if len(at_any) > 1:
-        raise ParseError("two paths of the same hosts; expected one path")
+        raise ParseError("several paths for the same hosts; expected one path")
     if not every or "" in at_any:
-        raise ParseError("it is no path; expected one path")
+        raise ParseError("no path; expected one")
     return "".join(at_any), [f"{entry}: {IDLE_HERE}" for entry in at_one]
 
 
@@ -99,7 +99,7 @@ def file_of(text: str) -> tuple[str, list[str]]:
     """Return the path as `path_of` does; ParseError where it holds at single hosts alone."""
     path, notes = path_of(text)
     if not path:
-        raise ParseError("it is a file of one host; a path without HOST: is right")
+        raise ParseError("it is a file of one host; expected a path without HOST:")
     return path, notes
 
 
@@ -107,5 +107,5 @@ def truth(word: str) -> bool:
     """Read yes or no, in any case of letters."""
     found = is_yes(word)
     if found is None:
-        raise ParseError("it says neither yes nor no; y or n is right")
+        raise ParseError("it says neither yes nor no; expected y or n")
     return found

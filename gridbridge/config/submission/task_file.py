@@ -19,9 +19,9 @@ LINE_BYTES = 65_536  # of one task's parameters
 FILE_BYTES = 256 << 20  # of all tasks' parameters
 MOST_TOLD = 1000  # wrong lines of one file; of more it is told how many there are
 STDIN = "/dev/stdin"
-NO_LINE = ("it has no line that is not blank", "one line for each task is right")
-NOT_PLAIN = ("it is no plain file", "a file with one line for each task is right")
-READABLE = "a file that can be read is right"
+NO_LINE = ("all of its lines are blank", "expected one line for each task")
+NOT_PLAIN = ("it is no plain file", "expected a file with one line for each task")
+READABLE = "expected a readable file"
 
 
 def lines_of(path: str) -> tuple[tuple[int, str], ...]:
@@ -85,12 +85,12 @@ class TaskFile:
             line = file.readline(left + 1)
             left -= len(line)
             if left < 0:
-                wrong = f"the file is too large; at most {FILE_BYTES} bytes are right"
+                wrong = f"the file is too large; expected at most {FILE_BYTES} bytes"
                 self.problems.append(f"{self.path}:{number}: {wrong}")
             if not line or left < 0:
                 return
             if len(line) > LINE_BYTES:
-                wrong = f"it has {len(line)} bytes; at most {LINE_BYTES} are right"
+                wrong = f"it has {len(line)} bytes; expected at most {LINE_BYTES}"
                 self._wrong_line(number, wrong)
                 continue
             yield number, line

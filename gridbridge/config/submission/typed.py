@@ -71,7 +71,7 @@ def array(numbers: str, words: tuple[str, ...], typed: Typed) -> Said:
     except ParseError as error:
         raise Mistyped((f"{COMMAND_LINE}: --array {numbers}: {error}",)) from error
     if len(found) > MOST_TASKS:
-        wrong = f"{len(found)} tasks; at most {MOST_TASKS} tasks are right"
+        wrong = f"{len(found)} tasks; expected at most {MOST_TASKS}"
         raise Mistyped((f"{COMMAND_LINE}: --array {numbers}: {wrong}",))
     return _said(command(words, "$1"), _name(words), tuple(map(str, found)), typed)
 
@@ -96,9 +96,9 @@ def script(path: str, text: str, arguments: tuple[str, ...], typed: Typed) -> Sa
     problems, asked = read.problems, read.asked
     if len(text.encode("utf-8", "surrogateescape")) > SCRIPT_BYTES or "\0" in text:
         wrong = "it is too long, or has a NUL byte"
-        problems.append(f"{path}: {wrong}; text of at most {SCRIPT_BYTES} bytes is right")
+        problems.append(f"{path}: {wrong}; expected text of at most {SCRIPT_BYTES} bytes")
     if not text.strip():
-        problems.append(f"{path}: it is empty; a script with a command is right")
+        problems.append(f"{path}: it is empty; expected a script with a command")
     if wrong := _wrong_limit(asked, len(typed.clusters)):
         problems.append(f"{asked.places['max_jobs']}: {wrong}")
     if problems:
@@ -118,7 +118,7 @@ def _wrong_limit(asked: Asked, clusters: int) -> str:
     if 0 < asked.most < clusters:
         return (
             f"the clusters share it, and {clusters} take part;"
-            f" --clusters with {count(asked.most, 'cluster')} at most is right"
+            f" expected --clusters with {count(asked.most, 'cluster')} at most"
         )
     if asked.most and not (asked.array or "-t" in asked.wrong):
         return "qsub takes it of an array only; expected a line #$ -t N-M"
@@ -180,10 +180,10 @@ def _to(sign: str, path: str, letter: str, end: str) -> str:
     """
     place = "".join(_pieces(path))
     name = f"$JOB_NAME.{letter}$JOB_ID{end}"
-    told = f"gridbridge: -{letter} $gb_to: can't be opened; a folder that is there, and yours,"
+    told = f"gridbridge: -{letter} $gb_to: can't be opened; expected an existing folder of yours"
     return (
         f'gb_to={place}\n[ ! -d "$gb_to" ] || gb_to=$gb_to/{name}\n'
-        f'true {sign}"$gb_to" || {{ echo "{told} is right" >&2 && exit 1; }}\n'
+        f'true {sign}"$gb_to" || {{ echo "{told}" >&2 && exit 1; }}\n'
         f'exec {sign}"$gb_to"\n'
     )
 
@@ -311,7 +311,7 @@ def _absolute(folder: str) -> str:
         return os.path.abspath(folder or ".")
     except FileNotFoundError as error:
         here = "the folder in which this is typed was removed"
-        raise Mistyped((f"-cwd or -wd: {here}; one that is there is right",)) from error
+        raise Mistyped((f"-cwd or -wd: {here}; expected an existing folder",)) from error
 
 
 def _at_home(folder: str) -> str:

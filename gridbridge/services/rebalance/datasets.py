@@ -57,14 +57,12 @@ class Datasets:
         """
         _require_name(name)
         if not 0 < wished <= MOST_REPLICAS:
-            raise GridbridgeError(
-                f"{count(wished, 'replica')}; 1 to {MOST_REPLICAS} would be right"
-            )
+            raise GridbridgeError(f"{count(wished, 'replica')}; expected 1 to {MOST_REPLICAS}")
         self._require_areas()
         with self._records.alone(name):
             if self._records.has(name):
                 raise GridbridgeError(
-                    f"{name}: you have such a dataset already; another name would be right, or"
+                    f"{name}: you have such a dataset already; expected another name, or"
                     f" gridbridge data drop {name} first"
                 )
             originals.require_apart(path, self._areas.values())
@@ -172,7 +170,7 @@ class Datasets:
     def _require(self, storage: str) -> None:
         self._require_areas()
         if storage not in self._areas:
-            raise GridbridgeError(f"{storage}: no storage area; {_any(self._areas)} would be right")
+            raise GridbridgeError(f"{storage}: no storage area; expected {_any(self._areas)}")
 
     def _require_areas(self) -> None:
         if not self._areas:
@@ -180,7 +178,7 @@ class Datasets:
 
     def _require_touched(self, dataset: Dataset, storage: str) -> None:
         if storage not in dataset.touched:
-            held = f"{_any(dataset.storages)} would be right" if dataset.storages else "it has none"
+            held = f"expected {_any(dataset.storages)}" if dataset.storages else "it has none"
             raise GridbridgeError(f"{storage}: no replica of {dataset.name} there; {held}")
 
 

@@ -74,7 +74,7 @@ def _rules(path: str, policy: Mapping[str, object]) -> Rebalance:
     for key, value in policy.items():
         own, told = _ours(key, value)
         if own in table:
-            problems.append(f"{path}: policy: {key}: {own} twice; once would be right")
+            problems.append(f"{path}: policy: {key}: {own} twice; expected once")
         table[own] = told
     problems += [f"{path}: policy: {told}" for told in SECTION.problems(table)]
     if problems:

@@ -27,7 +27,7 @@ def datasets(policy: Policy, records: str, tell: Tell, carry: Carry = by_rsync) 
     me = pwd.getpwuid(os.geteuid())
     known = areas(policy)
     if not me.pw_uid and any(area.login for area in known.values()):
-        raise GridbridgeError("root has no datasets: sudo -u OWNER gridbridge data ... is right")
+        raise GridbridgeError("root has no datasets; expected sudo -u OWNER gridbridge data ...")
     copier = Copier(clock=Clock(), tell=tell, carry=carry)
     folder = Records(os.path.abspath(records) if records else f"{me.pw_dir}/{RECORDS}")
     return Served(folder, known, policy.rebalance, copier)

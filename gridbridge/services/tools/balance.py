@@ -127,7 +127,7 @@ def _balance_by(rules: Balance, given: Given) -> Balance:
     found = replace(rules, **{key: one for key, one in words.items() if one is not None})
     if 0 < found.max_nodes < found.min_nodes:
         raise ConfigError(
-            (f"min_nodes is {found.min_nodes}; at most max_nodes ({found.max_nodes}) is right",)
+            (f"min_nodes is {found.min_nodes}; expected at most max_nodes ({found.max_nodes})",)
         )
     return found
 

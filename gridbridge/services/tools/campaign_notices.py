@@ -13,7 +13,7 @@ def require(way: Way, identity: str) -> None:
     """Raise ParseError unless somebody can be told under such a name."""
     form = IDENTITIES[way]
     if not form.holds(identity):
-        raise ParseError(f"{identity!r:.80}: it has a wrong form; right is {form.right}")
+        raise ParseError(f"{identity!r:.80}: wrong form; expected {form.right}")
 
 
 def change(

@@ -126,7 +126,7 @@ def fetch(
     if not os.access(to, os.W_OK | os.X_OK):
         raise StateError(f"{to}: you may not write there")
     if not (is_chosen or files.is_own(to)):
-        raise StateError(f"{to}: it is another's; a folder as DIR is right")
+        raise StateError(f"{to}: it is another person's; expected a folder of yours as DIR")
     return tuple(_fetch(name, some, to, at) for name, some in sorted(_by_cluster(tasks).items()))
 
 

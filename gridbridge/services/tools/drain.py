@@ -22,7 +22,7 @@ def drain(cluster: str, reason: str, now: datetime, folder: str = PUBLISHED) -> 
     """
     _refuse_unknown(cluster, folder)
     if not reason.isprintable() or not 0 < len(reason) <= MAX_CHARACTERS:
-        raise GridbridgeError(f"the reason is one line of at most {MAX_CHARACTERS} characters")
+        raise GridbridgeError(f"--reason: expected one line of at most {MAX_CHARACTERS} characters")
     by = pwd.getpwuid(os.getuid()).pw_name
     drains.put(cluster, ShownDrain(by=by, at=now, reason=reason), folder)
 
@@ -31,7 +31,7 @@ def undrain(cluster: str, folder: str = PUBLISHED) -> None:
     """Let jobs go there again; GridbridgeError for a cluster that is not drained."""
     if not drains.remove(cluster, folder):
         known = ", ".join(sorted(drains.names(folder))) or "none"
-        raise GridbridgeError(f"{cluster} is not drained; those that are: {known}")
+        raise GridbridgeError(f"{cluster} is not drained; drained clusters: {known}")
 
 
 def _refuse_unknown(cluster: str, folder: str) -> None:

@@ -59,8 +59,8 @@ def plan(
     if rules.minimal_reserve > rules.target_reserve:
         raise ConfigError(
             (
-                f"the minimal reserve is {rules.minimal_reserve:g}; at most the target"
-                f" ({rules.target_reserve:g}) would be right",
+                f"the minimal reserve is {rules.minimal_reserve:g}; expected at most the target"
+                f" ({rules.target_reserve:g})",
             )
         )
     untold = dict[str, str]()

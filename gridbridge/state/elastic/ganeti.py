@@ -42,7 +42,7 @@ class Row:
 
     def wrong(self, what: str, right: str) -> ParseError:
         """Return the error of this line."""
-        return ParseError(f"{self.where}: {what}; right is {right}")
+        return ParseError(f"{self.where}: {what}; expected {right}")
 
     def text(self, at: int, name: str) -> str:
         """Return a field that may not be empty."""
@@ -95,7 +95,7 @@ def read(path: str) -> Cluster:
     except OSError as error:
         raise ParseError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ParseError(f"{path}: it is no text; right is UTF-8") from error
+        raise ParseError(f"{path}: no text; expected UTF-8") from error
     return parse(text, path)
 
 
@@ -137,7 +137,7 @@ def _sections(text: str, path: str) -> Mapping[str, Lines]:
             found.append([])
     if len(found) < len(SECTIONS) - 1:
         raise ParseError(
-            f"{path}:{len(lines)}: the file ends after {len(found)} sections; right are"
+            f"{path}:{len(lines)}: the file ends after {len(found)} sections; expected"
             f" {', '.join(SECTIONS)}, with one empty line between"
         )
     found.extend([[]] * (len(SECTIONS) - len(found)))

@@ -314,4 +314,4 @@ class _State:
             return None
 
     def _wrong(self, key: str, told: object, right: str) -> None:
-        self._mistakes[f"{key}: {json.dumps(told)[:60]}; {right} would be right"] = None
+        self._mistakes[f"{key}: {json.dumps(told)[:60]}; expected {right}"] = None

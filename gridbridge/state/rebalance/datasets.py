@@ -91,7 +91,7 @@ class Records:
             if len(text) > MOST_SUMS:
                 raise StateError(
                     f"{dataset.name}: {len(sums)} files, and the list of their checksums has more"
-                    f" than {MOST_SUMS >> 20} MiB; several datasets of fewer would be right"
+                    f" than {MOST_SUMS >> 20} MiB; expected several datasets of fewer"
                 )
             files.replace(self._path(dataset.name, SUMS), text, 0o600)
         told = json.dumps(encode(dataset)).encode()

@@ -56,7 +56,7 @@ def require_room(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
     if len(known.union(map(_file_of, datasets))) > MOST:
         raise StateError(
             f"the service looks after {len(known)} datasets of yours, and after no more than"
-            f" {MOST}: gridbridge data drop NAME would be right for some"
+            f" {MOST}: gridbridge data drop NAME removes one"
         )
 
 

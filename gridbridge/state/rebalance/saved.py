@@ -229,7 +229,7 @@ class _Reading:
 
     def _wrong(self, key: str, told: object, right: str) -> None:
         words = told if told in ("missing", "unknown", "twice") else json.dumps(told)[:80]
-        self.problems.append(f"{self._path}: {key}: {words}; {right} would be right")
+        self.problems.append(f"{self._path}: {key}: {words}; expected {right}")
 
 
 def _given(table: Row, key: str) -> object:

@@ -106,16 +106,19 @@ def test_nothing_is_known_where_nobody_asked() -> None:
     ("told", "expected"),
     [
         (b"[", "no JSON: "),
-        (b"[]", "it: []; a table with complexes, environments, "),
+        (b"[]", "it: []; expected a table with complexes, environments, "),
         (layout(queue={}), "queue: unknown; known are complexes, "),
-        (layout(queues=[]), "queues: []; a table of tables by their names would be right"),
-        (layout(queues={"q": 3}), "queues.q: 3; a table of texts would be right"),
-        (layout(hostgroups={"@a": None}), "hostgroups.@a: null; a text, a number or a list"),
+        (layout(queues=[]), "queues: []; expected a table of tables by their names"),
+        (layout(queues={"q": 3}), "queues.q: 3; expected a table of texts"),
+        (
+            layout(hostgroups={"@a": None}),
+            "hostgroups.@a: null; expected a text, a number or a list",
+        ),
         (
             layout(environments={"smp": {"slots": "many"}}),
-            'environments.smp.slots: "many"; a whole number would be right',
+            'environments.smp.slots: "many"; expected a whole number',
         ),
-        (layout(deferred=["x"]), 'deferred: "x"; a whole number would be right'),
+        (layout(deferred=["x"]), 'deferred: "x"; expected a whole number'),
     ],
     ids=["json", "list", "key", "table", "text", "null", "number", "job"],
 )

@@ -67,3 +67,19 @@ def test_a_file_is_known_by_its_first_line() -> None:
     assert is_of(b"; Version: 2.2\n")
     assert is_of(RIGHT)
     assert not is_of(b"all.q:n1:alice:alice:name:3:sge\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"all.q:n1:g:alice:j:1:sge:0:1:2:3:-q all.q -V"
+        b" -l a=1 -l b=2 -l c=3 -l d=4 -l e=5 -l f=6 -l g=7 x",
+        b'{"submit_cmd_line": "qsub -l a=1 -l b=2 -l c=3 -l d=4 -l e=5 -l f=6 -l g=7 x.sh y"}',
+    ],
+    ids=["a line of accounting(5)", "an object"],
+)
+def test_eighteen_words_that_are_no_numbers_are_another_format(line: bytes) -> None:
+    """A request or a command line has blanks."""
+    assert len(line.split()) == 18
+    assert not is_of(line)
+    assert is_of(RIGHT)

@@ -210,15 +210,15 @@ def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
     ("words", "told"),
     [
         (("add", "../x", "ref.fa"), "'../x': no name of a dataset; letters, digits, _ . + and -"),
-        (("add", "x", "/nowhere"), "/nowhere: No such file or directory; a file or a folder of"),
+        (("add", "x", "/nowhere"), "/nowhere: No such file or directory; expected a readable file"),
         (("add", "x", "/dev/null"), "/dev/null: neither a file nor a folder; a file or a folder"),
-        (("add", "x", "/x", "--replicas", "0"), "0 replicas; 1 to 100 would be right"),
+        (("add", "x", "/x", "--replicas", "0"), "0 replicas; expected 1 to 100"),
         (("add", "x", "/x", "--replicas", "many"), "'many' is not a valid integer"),
         (("add", "x"), "Missing argument 'PATH'"),
         (("verify", "x"), "x: no dataset of yours; yours: you have none yet"),
-        (("replicate", "x", "--to", "y"), "y: no storage area; one or two would be right"),
+        (("replicate", "x", "--to", "y"), "y: no storage area; expected one or two"),
         (("drop", "x\n"), r"'x\n': no name of a dataset"),
-        (("drain", "y"), "y: no storage area; one or two would be right"),
+        (("drain", "y"), "y: no storage area; expected one or two"),
     ],
 )
 def test_bad_input_ends_with_2_and_one_line(
@@ -245,4 +245,4 @@ def test_a_folder_of_records_that_is_not_there_is_told(shell: Shell) -> None:
     status, out, err = shell.data("list")
 
     assert (2, "") == (status, out)
-    assert f"--records {shell.folder}/records: no such folder; one that" in err
+    assert f"--records {shell.folder}/records: no such folder; expected one of" in err

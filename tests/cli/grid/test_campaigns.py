@@ -186,15 +186,15 @@ def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
         (
             ["--array", "9-1", "--clusters", "a", "--", "x"],
             2,
-            "--array 9-1: it ends before it begins",
+            "--array 9-1: the last number is less than the first",
         ),
         (["--array", "1", "--clusters", "", "--", "x"], 2, "--clusters '': it names no cluster"),
         (["-f", "/dev/zero"], 2, "/dev/zero: longer than 256 MiB"),
-        (["--array", "1-99999999", "--clusters", "a", "--", "x"], 2, "at most 10000000 tasks"),
+        (["--array", "1-99999999", "--clusters", "a", "--", "x"], 2, "expected at most 10000000"),
         (["--array", "1", "--clusters", "A", "--", "x"], 2, "--clusters A: it is not the name"),
         (["--array", "1", "--clusters", "a", "-l", "h_rt=x", "--", "x"], 2, "-l h_rt=x: 'x' is no"),
         (["--each-line", "/nonexistent", "--clusters", "a", "--", "x"], 2, "No such file"),
-        (["-j", "{}", "-N", "name"], 2, "go without a JDL"),
+        (["-j", "{}", "-N", "name"], 2, "exclude a JDL"),
         (["/nonexistent.sh"], 2, "No such file"),
         (["-c", "99999", "-F", "lines"], 1, "no campaign 99999"),
         (["-c", "1"], 2, "-c ID goes with -F FILE or -J JSON"),
@@ -440,7 +440,7 @@ def test_griddel_wants_ids(options: list[str]) -> None:
     [
         (["1.7"], "1.7 is a task: griddel -j 1.7"),
         (["1", "2.0"], "2.0 is a task: griddel -j 2.0"),
-        (["a.7"], "name campaigns by their ids"),
+        (["a.7"], "no id of a campaign"),
     ],
 )
 def test_griddel_of_a_task_says_how_a_task_is_cancelled(options: list[str], told: str) -> None:
@@ -476,7 +476,7 @@ def test_our_options_behind_a_script_are_told(
 
     done = CliRunner().invoke(gridsub, argv, standalone_mode=False)
 
-    assert (f"{option} behind the script is the script's" in done.stderr) is is_told
+    assert (f"{option} behind the script goes to the script" in done.stderr) is is_told
     assert "CAMPAIGN_ID=12" in done.stdout
 
 

@@ -146,7 +146,7 @@ def test_an_event_is_a_line_for_people(published: str) -> None:
 @pytest.mark.parametrize(
     ("options", "status", "words"),
     [
-        (["-f"], 2, "no event is named; give one of -c ID, -e ID and -g"),
+        (["-f"], 2, "no event is named; expected one of -c ID, -e ID and -g"),
         (["-c", "99"], 1, "no campaign 99"),
         (["-e", "99"], 1, "no event 99"),
         (["-e", "x"], 2, "not a valid integer"),

@@ -51,7 +51,7 @@ def test_a_jdl_that_was_typed_without_f_is_refused(
 
     assert run(monkeypatch, capsys, "--clusters", "beta", name) == (
         2,
-        [f"gridsub: {name}: it is a JDL and no job script; gridsub -f {name} is right"],
+        [f"gridsub: {name}: it is a JDL and no job script; expected gridsub -f {name}"],
     )
 
 
@@ -75,8 +75,9 @@ def test_a_check_behind_the_script_submits_nothing(
     assert run(monkeypatch, capsys, "--clusters", "beta", "job.sh", "a", "--check") == (
         2,
         [
-            "gridsub: --check behind job.sh would be the script's own; gridsub --check job.sh is"
-            " right, or gridsub --array 1 -- job.sh --check {} for a script that has such an option"
+            "gridsub: --check behind job.sh would be the script's own; expected"
+            " gridsub --check job.sh, or gridsub --array 1 -- job.sh --check {}"
+            " for a script that has such an option"
         ],
     )
 

@@ -205,7 +205,7 @@ def test_nothing_is_brought_into_what_others_may_have_put_there(
     assert (linked, unchosen, [*mine.iterdir()]) == (2, 2, [])
     first, second = capsys.readouterr().err.splitlines()
     assert first.endswith(f"{to}/0 is a link")
-    assert second.endswith("it is another's; a folder as DIR is right")
+    assert second.endswith("it is another person's; expected a folder of yours as DIR")
 
 
 SSH = """#!/bin/sh

@@ -96,7 +96,7 @@ def test_a_job_is_explained_for_a_queue(grid: Grid) -> None:
     assert for_cluster.status == 2
     assert for_cluster.err == (
         "gridbridge: the queues to beta ask for different things;"
-        " --to transfer-beta or --to transfer-beta-big\n"
+        " expected --to transfer-beta or --to transfer-beta-big\n"
     )
 
 

@@ -51,7 +51,7 @@ class Site:
 def by(policy: Policy) -> Wanted:
     """Return how it runs by a file; an option gives it five nodes at least."""
     if policy.balance.max_nodes == 4:
-        raise ConfigError(("min_nodes is 5; at most max_nodes (4) is right",))
+        raise ConfigError(("min_nodes is 5; expected at most max_nodes (4)",))
     return Wanted(
         policy=policy,
         rules=policy.balance,

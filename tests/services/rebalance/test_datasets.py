@@ -583,7 +583,7 @@ def test_odd_names_are_refused_with_what_is_right(site: Site, name: str) -> None
 
 @pytest.mark.parametrize("wished", [0, -1, 101])
 def test_an_odd_number_of_replicas_is_refused(site: Site, wished: int) -> None:
-    with pytest.raises(GridbridgeError, match="1 to 100 would be right"):
+    with pytest.raises(GridbridgeError, match="expected 1 to 100"):
         site.datasets.add("reads", site.tree(), wished)
 
 

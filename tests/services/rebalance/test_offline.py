@@ -147,18 +147,17 @@ def test_every_mistake_is_told_with_its_place_and_what_would_be_right(tmp_path: 
     found = mistakes(tmp_path, now="noon", hosts=hosts, tasks=tasks, extra=1)
 
     assert [
-        "extra: unknown; one of now, policy, hosts, jobs, tasks, recent would be right",
-        'now: "noon"; an ISO 8601 time with its zone, such as 2026-11-25T12:00:00+00:00 would be'
-        " right",
-        'hosts[0].up: "yes"; true or false would be right',
-        "hosts[0].slots: -1; a whole number, 0 to 1e18 would be right",
-        "hosts[1].nmae: unknown; one of name, kind, up, read_only, state, used_bytes, max_bytes,"
-        " slots, mean_active, zone would be right",
-        "hosts[1].name: missing; a name: 1 to 255 printable characters would be right",
-        "tasks[0].number: missing; a whole number, 0 to 1e18 would be right",
-        'tasks[0].bytes: "big"; a whole number, 0 to 1e18 would be right',
-        'tasks[0].replicas: "alpha"; a list of names would be right',
-        "hosts: a: twice; once would be right",
+        "extra: unknown; expected one of now, policy, hosts, jobs, tasks, recent",
+        'now: "noon"; expected an ISO 8601 time with its zone, such as 2026-11-25T12:00:00+00:00',
+        'hosts[0].up: "yes"; expected true or false',
+        "hosts[0].slots: -1; expected a whole number, 0 to 1e18",
+        "hosts[1].nmae: unknown; expected one of name, kind, up, read_only, state, used_bytes,"
+        " max_bytes, slots, mean_active, zone",
+        "hosts[1].name: missing; expected a name: 1 to 255 printable characters",
+        "tasks[0].number: missing; expected a whole number, 0 to 1e18",
+        'tasks[0].bytes: "big"; expected a whole number, 0 to 1e18',
+        'tasks[0].replicas: "alpha"; expected a list of names',
+        "hosts: a: twice; expected once",
     ] == found
 
 
@@ -169,7 +168,7 @@ def test_a_number_that_no_host_has_is_told_with_its_key(tmp_path: Path, number: 
     path.write_text(path.read_text().replace('"HERE"', number))
 
     with pytest.raises(
-        ConfigError, match=r"hosts\[0\]\.slots: .*; a whole number, 0 to 1e18 would"
+        ConfigError, match=r"hosts\[0\]\.slots: .*; expected a whole number, 0 to 1e18"
     ):
         offline.plan(str(path))
 
@@ -177,7 +176,7 @@ def test_a_number_that_no_host_has_is_told_with_its_key(tmp_path: Path, number: 
 def test_a_part_is_at_most_1(tmp_path: Path) -> None:
     (found,) = mistakes(tmp_path, hosts=[{"name": "a", "mean_active": 1e300}])
 
-    assert "hosts[0].mean_active: 1e+300; a number, 0 to 1 would be right" == found
+    assert "hosts[0].mean_active: 1e+300; expected a number, 0 to 1" == found
 
 
 def test_a_rule_may_be_written_as_the_sizes_of_hosts_are(tmp_path: Path) -> None:
@@ -195,7 +194,7 @@ def test_a_rule_may_be_written_as_the_sizes_of_hosts_are(tmp_path: Path) -> None
             "policy: [rebalance] disk_share = 2: out of range; a number, 0.01 to 1",
         ),
         ({"recentlyBalancedHosts": 10**400}, "[rebalance] host_rest_s = 1000"),
-        ([], "policy: []; a table would be right"),
+        ([], "policy: []; expected a table"),
     ],
 )
 def test_a_wrong_rule_is_told(tmp_path: Path, policy: object, words: str) -> None:
@@ -291,7 +290,7 @@ def test_a_rule_has_one_name_in_a_file(tmp_path: Path) -> None:
     twice = {"tasks_per_round": 3, "tasksMovedFullRebalance": 4}
 
     assert mistakes(tmp_path, policy=twice) == [
-        "policy: tasksMovedFullRebalance: tasks_per_round twice; once would be right"
+        "policy: tasksMovedFullRebalance: tasks_per_round twice; expected once"
     ]
 
 

@@ -197,7 +197,9 @@ def test_a_folder_of_anothers_is_not_used_unless_it_is_chosen(
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
 
     assert fetch((), str(tmp_path), {}) == ()
-    with pytest.raises(StateError, match="it is another's; a folder as DIR is right"):
+    with pytest.raises(
+        StateError, match="it is another person's; expected a folder of yours as DIR"
+    ):
         fetch((), str(tmp_path), {}, is_chosen=False)
 
 

@@ -92,53 +92,74 @@ def test_a_document_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
     ("state", "expected"),
     [
         ("[", "no JSON: "),
-        ("[]", "it: []; a table with now, master, last_change, nodes, best_effort, "),
-        ("{}", "now: null; an ISO 8601 time such as "),
-        ('{"now": "noon"}', 'now: "noon"; an ISO 8601 time such as '),
-        ('{"now": "0001-01-01T00:00:00"}', 'now: "0001-01-01T00:00:00"; an ISO 8601 time such as '),
+        ("[]", "it: []; expected a table with now, master, last_change, nodes, best_effort, "),
+        ("{}", "now: null; expected an ISO 8601 time such as "),
+        ('{"now": "noon"}', 'now: "noon"; expected an ISO 8601 time such as '),
+        (
+            '{"now": "0001-01-01T00:00:00"}',
+            'now: "0001-01-01T00:00:00"; expected an ISO 8601 time such as ',
+        ),
         (
             f'{{"now": "2026-01-01T12:00:00Z", "spent": 1{"0" * 400}}}',
-            f"spent: 1{'0' * 59}; a number of at most 1e+300 would be right",
+            f"spent: 1{'0' * 59}; expected a number of at most 1e+300",
         ),
-        ('{"now": 12}', "now: 12; an ISO 8601 time such as "),
+        ('{"now": 12}', "now: 12; expected an ISO 8601 time such as "),
         ('{"now": "2026-01-01T12:00:00Z", "nodse": {}}', "nodse: unknown; known are now, "),
-        ('{"now": "2026-01-01T12:00:00Z", "master": 3}', "master: 3; a text would be right"),
-        ('{"now": "2026-01-01T12:00:00Z", "nodes": []}', "nodes: []; a table of nodes by "),
-        ('{"now": "2026-01-01T12:00:00Z", "nodes": {"n": 1}}', "nodes.n: 1; a table with up_since"),
+        ('{"now": "2026-01-01T12:00:00Z", "master": 3}', "master: 3; expected a text"),
+        (
+            '{"now": "2026-01-01T12:00:00Z", "nodes": []}',
+            "nodes: []; expected a table of nodes by ",
+        ),
+        (
+            '{"now": "2026-01-01T12:00:00Z", "nodes": {"n": 1}}',
+            "nodes.n: 1; expected a table with up_since",
+        ),
         (
             '{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"state": "on"}}}',
             'nodes.n.state: "on"; one of requested, booting, ',
         ),
         (
             '{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"up_since": "x"}}}',
-            'nodes.n.up_since: "x"; an ISO 8601 time',
+            'nodes.n.up_since: "x"; expected an ISO 8601 time',
         ),
         ('{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"up": 1}}}', "nodes.n.up: unknown; "),
         (
             '{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"kept": 1}}}',
-            "nodes.n.kept: 1; true or false would be right",
+            "nodes.n.kept: 1; expected true or false",
         ),
         (
             '{"now": "2026-01-01T12:00:00Z", "eligible": {"x": "2026-01-01T12:00:00Z"}}',
-            'eligible: "x"; the number of a job would be right',
+            'eligible: "x"; expected the number of a job',
         ),
-        ('{"now": "2026-01-01T12:00:00Z", "failed": {"p": 1}}', "failed.p: 1; an ISO 8601 time"),
-        ('{"now": "2026-01-01T12:00:00Z", "best_effort": "q"}', 'best_effort: "q"; a list of '),
+        (
+            '{"now": "2026-01-01T12:00:00Z", "failed": {"p": 1}}',
+            "failed.p: 1; expected an ISO 8601 time",
+        ),
+        (
+            '{"now": "2026-01-01T12:00:00Z", "best_effort": "q"}',
+            'best_effort: "q"; expected a list of ',
+        ),
         (
             '{"now": "2026-01-01T12:00:00Z", "runtimes": {"alice": {"job": -1}}}',
-            "runtimes.alice.job: -1; a number that is not negative would be right",
+            "runtimes.alice.job: -1; expected a number that is not negative",
         ),
-        ('{"now": "2026-01-01T12:00:00Z", "spent": NaN}', "spent: NaN; a number that is not "),
+        (
+            '{"now": "2026-01-01T12:00:00Z", "spent": NaN}',
+            "spent: NaN; expected a number that is not ",
+        ),
         (
             '{"now": "2026-01-01T12:00:00Z", "watched": {"x": {"at": "2026-01-01T12:00:00Z"}}}',
-            'watched: "x"; the number of a job would be right',
+            'watched: "x"; expected the number of a job',
         ),
-        ('{"now": "2026-01-01T12:00:00Z", "watched": {"7": {}}}', "watched.7.at: null; an ISO "),
+        (
+            '{"now": "2026-01-01T12:00:00Z", "watched": {"7": {}}}',
+            "watched.7.at: null; expected an ISO ",
+        ),
         (
             '{"now": "2026-01-01T12:00:00Z", "watched": {"7": {"job": 7}}}',
             "watched.7.job: unknown; known are at, tasks, room_since, stuck_since",
         ),
-        ('{"now": "2026-01-01T12:00:00Z", "elsewhere": 3}', "elsewhere: 3; a table would be "),
+        ('{"now": "2026-01-01T12:00:00Z", "elsewhere": 3}', "elsewhere: 3; expected a table"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_key_and_what_would_be_right(

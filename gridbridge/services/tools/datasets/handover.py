@@ -73,6 +73,6 @@ def _is_there(served: Served, name: str, wish: DatasetWish) -> bool:
         raise GridbridgeError(
             f"{name}: you have such a dataset of {dataset.path} with"
             f" {count(dataset.wished, 'replica')};"
-            f" another name would be right, or gridbridge data drop {name} first"
+            f" expected another name, or gridbridge data drop {name} first"
         )
     return True
