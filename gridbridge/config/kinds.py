@@ -23,6 +23,7 @@ class OfKind:
     has_claims: bool = True  # it may be silent for a time
     stands_alone: bool = False  # with clusters of its own kind only, which are one person's
     asks_by_rule: bool = False  # a resource is a property or a level of OAR's, as its rule says
+    has_environments: bool = False  # parallel environments place the slots of a job
 
 
 OF_KIND = {
@@ -30,6 +31,7 @@ OF_KIND = {
         needs=NEEDS_PORTS,
         lacks=NO_FOLDER,
         pushes={Push.OAR: "none or qevent"},
+        has_environments=True,
     ),
     Kind.OAR: OfKind(
         needs={},

@@ -19,9 +19,10 @@ ON_ONE_HOST = "$pe_slots"  # allocation_rule (sge_pe(5)); a number means slots o
 class Vocabulary:
     """The names that a cluster knows, of each kind."""
 
-    __slots__ = KINDS = ("resource", "pe", "project", "queue", "node", "rule")
+    __slots__ = KINDS = ("resource", "string", "pe", "project", "queue", "node", "rule")
 
     resource: frozenset[str]  # resources that can be requested, with their shortcuts
+    string: frozenset[str]  # those of them that are strings; ANY: unknown
     pe: frozenset[str]
     project: frozenset[str]
     queue: frozenset[str]
@@ -32,6 +33,7 @@ class Vocabulary:
         for kind in self.KINDS:
             setattr(self, kind, names.get(kind, frozenset()))
         self.rule = self.rule or frozenset({ANY})
+        self.string = self.string or frozenset({ANY})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocabulary) and encode(self) == encode(other)

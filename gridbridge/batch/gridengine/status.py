@@ -15,6 +15,7 @@ from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.attributes import Settings, is_transfer
 from gridbridge.model.job import ArrayLimits, AskedArray, FutureEnd, JobDetail, JobEnd
 from gridbridge.model.route import Cell
+from gridbridge.model.site.setup import Complex
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.vocabulary import NO_RULE, Vocabulary
 from gridbridge.shell.runner import LIST_BYTES, Completed
@@ -23,6 +24,7 @@ ENVIRONMENT = re.compile(r"[^\s,=\[\]]+")  # a word of pe_list, hosts among them
 FLUSH_TIME = "00:00:15"  # where a cell has none of its own
 LIMITS = ("max_aj_tasks", "max_aj_instances", "max_u_jobs", "max_jobs")
 NOT_REQUESTABLE = "NO"  # complex(5); FORCED can be asked for, too
+STRINGS = ("STRING", "CSTRING", "RESTRING", "HOST")  # types that are compared with expressions
 
 Ends = dict[int, JobEnd | FutureEnd | None]  # by place; None: they are several
 
@@ -142,12 +144,18 @@ def vocabulary(cell: Cell) -> Vocabulary:
     table = qconf.complexes(show(cell, "-sc")).values()
     requestable = [row for row in table if row.requestable != NOT_REQUESTABLE]
     return Vocabulary(
-        resource=frozenset(name for row in requestable for name in (row.name, row.shortcut)),
+        resource=_names(requestable),
+        string=_names(row for row in requestable if row.type in STRINGS),
         pe=frozenset(names(cell, "-spl")),
         project=frozenset(names(cell, "-sprjl")),
         queue=frozenset(names(cell, "-sql")),
         rule=frozenset(_rules(cell)) or frozenset({NO_RULE}),
     )
+
+
+def _names(rows: Iterable[Complex]) -> frozenset[str]:
+    """Return the names and shortcuts of resources."""
+    return frozenset(name for row in rows for name in (row.name, row.shortcut))
 
 
 def _rules(cell: Cell) -> Iterator[str]:

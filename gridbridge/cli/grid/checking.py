@@ -11,6 +11,10 @@ from gridbridge.services.tools.submission.preview import There, preview
 
 TOO_SMALL = "for ever: no cluster of the campaign is large enough for a task"
 NOWHERE = "for ever: no cluster of the campaign has what its tasks ask for"
+SPREAD = (
+    "{}: it has not told its parallel environments yet, so a task's slots may lie on other hosts"
+    " than it asks for; pe chooses an environment"
+)
 
 
 def check(said: Said) -> int:
@@ -26,6 +30,8 @@ def check(said: Said) -> int:
     output.line(f"{printable(told.jdl.name)}: {count(found.tasks, 'task')}, nothing is stored")
     for there in found.there:
         output.line(_sentence(there))
+        if there.may_be_spread:
+            output.line(SPREAD.format(there.cluster))
     left = found.tasks - sum(there.tasks for there in found.there)
     if left:
         output.line(f"{left} would wait {_for_what(found.there)}")

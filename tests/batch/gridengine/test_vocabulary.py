@@ -47,6 +47,7 @@ def test_a_cell_tells_what_can_be_asked_for(tmp_path: Path) -> None:
 
     assert vocabulary(cell) == Vocabulary(
         resource=frozenset({"arch", "a", "licence", "lic"}),
+        string=frozenset({"arch", "a"}),
         pe=frozenset({"mpi", "smp", "far", "none"}),
         queue=frozenset({"all.q"}),
         rule=frozenset({"mpi=2", "smp=$pe_slots"}),

@@ -83,7 +83,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rules = (str(tmp_path / "rules"), os.getuid())
     config = str(tmp_path / "gridbridge.toml")
     monkeypatch.setattr(admission.admitted, "__defaults__", rules)
-    monkeypatch.setattr(admission.require_admitted, "__defaults__", (*rules, config))
+    monkeypatch.setattr(admission.require_admitted, "__defaults__", (*rules, config, published))
     monkeypatch.setattr(preview, "__defaults__", (published, config))
     monkeypatch.setattr(sources.read, "__defaults__", (config,))
     monkeypatch.setattr(campaigns.submit, "__defaults__", ("/nonexistent", published))
@@ -308,8 +308,8 @@ def test_an_unknown_cluster_of_a_jdl_is_told_with_all_else_that_is_wrong() -> No
 
     assert status == 1
     assert [one.partition(": ")[2].partition(":1: ")[2] for one in lines] == [
-        "clusters.btea: there is no such cluster here; alpha or beta is right",
-        "nb_jobs = 0: out of range; a number from 1 to 10000000 is right",
+        "clusters.btea: there is no such cluster here; expected alpha or beta",
+        "nb_jobs = 0: out of range; expected a number from 1 to 10000000",
     ]
 
 
@@ -405,3 +405,50 @@ def test_several_campaigns_are_waited_for(tmp_path: Path, failed: int, status: i
     done = CliRunner().invoke(gridwait, asked, standalone_mode=False)
 
     assert done.return_value == status
+
+
+@pytest.mark.parametrize("check", [["--check"], []])
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ("mem <> 3", "mem<>3"),
+        ("NOT gpu = 'TRUE'", "gpu<>TRUE"),
+        ("mem IN (1, 2)", "mem=1, mem=2"),
+        ("mem = 1 AND mem = 1G", "mem=1, mem=1G"),
+        ("gpu IS NOT NULL", "gpu IS NOT NULL"),
+    ],
+)
+def test_a_number_or_boolean_is_asked_for_by_its_value_alone(
+    site: Path, check: list[str], wanted: str, told: str
+) -> None:
+    """By what beta told the poller; qsub there would refuse the tasks."""
+    known = Vocabulary(resource=frozenset({"mem", "gpu", "arch"}), string=frozenset({"arch"}))
+    (site / "published/vocabularies").mkdir()
+    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode(known))
+    jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
+
+    status, lines = sub(*check, "-j", json.dumps(jdl | {"properties": f"arch <> 'x' AND {wanted}"}))
+    fine, _ = sub("--check", "-j", json.dumps(jdl | {"properties": "mem = 3, gpu = TRUE"}))
+
+    start = "gridsub: beta.properties: no string there, and so asked for by NAME = VALUE alone: "
+    assert (status, lines[-1], fine) == (1, f"{start}{told}", 0)
+
+
+@pytest.mark.parametrize(
+    ("wish", "is_told"),
+    [({"resources": "/nodes=1/core=2"}, True), ({"resources": "/core=2"}, False), ({}, False)],
+)
+def test_a_check_tells_where_nobody_knows_how_slots_are_placed(
+    site: Path, wish: dict[str, str], is_told: bool
+) -> None:
+    """A cluster that has not told its parallel environments yet may spread a task's slots."""
+    jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": wish}}
+    spread = "beta: it has not told its parallel environments yet"
+
+    assert (
+        any(line.startswith(spread) for line in sub("--check", "-j", json.dumps(jdl))[1]) is is_told
+    )
+    (site / "published/vocabularies").mkdir()
+    known = Vocabulary(rule=frozenset({"smp=$pe_slots"}))
+    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode(known))
+    assert not any(line.startswith(spread) for line in sub("--check", "-j", json.dumps(jdl))[1])

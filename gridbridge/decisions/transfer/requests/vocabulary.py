@@ -6,7 +6,7 @@ for which Grid Engine would refuse the whole job as well, is left out with a not
 
 from gridbridge.decisions.transfer.requests.mapping import Asked
 from gridbridge.errors import Unmappable
-from gridbridge.model.request import relation_of
+from gridbridge.model.request import Request, as_sql, relation_of
 from gridbridge.model.vocabulary import ANY, Vocabulary
 
 WILD = frozenset("*?[")
@@ -43,6 +43,24 @@ def lacking(
         (f"queue {queue}", not queue or _is_in(queue, known.queue)),
     )
     return tuple(what for what, is_there in asked if not is_there)
+
+
+def of_numbers(known: Vocabulary, request: Request) -> tuple[str, ...]:
+    """Return the conditions on numbers and booleans for which Grid Engine has no form.
+
+    Only a string can be compared with an expression (complex(5)): no number can be unlike a value,
+    or one of several.
+    """
+    split = [(pair, *relation_of(pair[0])) for pair in request.hard]
+    names = [name for _, name, _ in split]
+    every = [pair for pair, name, how in split if how != "=" or names.count(name) > 1]
+    every += [pair for clause in request.either for pair in clause]
+    return tuple(dict.fromkeys(as_sql(*pair) for pair in every if _is_number(pair[0], known)))
+
+
+def _is_number(name: str, known: Vocabulary) -> bool:
+    bare = relation_of(name)[0]
+    return _is_in(bare, known.resource) and not _is_in(bare, known.string)
 
 
 def _left_out(name: str, value: str, remote: str) -> str:

@@ -6,12 +6,17 @@ from dataclasses import replace
 from gridbridge.config import admission
 from gridbridge.config.submission.jdl import Said
 from gridbridge.decisions.campaigns import admission as rules
+from gridbridge.decisions.transfer.requests.vocabulary import of_numbers
 from gridbridge.errors import ConfigError
+from gridbridge.model import vocabulary
 from gridbridge.model.campaigns.admission import Admitted, Candidate
+from gridbridge.model.campaigns.hosts.properties import either, wanted
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.places import ADMISSION, CONFIG
+from gridbridge.model.places import ADMISSION, CONFIG, PUBLISHED
+from gridbridge.model.request import Request
 from gridbridge.services.tools import configured
 from gridbridge.shell import host, trust
+from gridbridge.state.published import read_vocabulary
 
 
 def admitted(said: Said, folder: str = ADMISSION, owner: int = trust.ROOT) -> Admitted:
@@ -23,7 +28,11 @@ def admitted(said: Said, folder: str = ADMISSION, owner: int = trust.ROOT) -> Ad
 
 
 def require_admitted(
-    said: Said, folder: str = ADMISSION, owner: int = trust.ROOT, path: str = CONFIG
+    said: Said,
+    folder: str = ADMISSION,
+    owner: int = trust.ROOT,
+    path: str = CONFIG,
+    published: str = PUBLISHED,
 ) -> Said:
     """Return a campaign of ours as the site's rules want it.
 
@@ -32,7 +41,7 @@ def require_admitted(
     told = admitted(said, folder, owner)
     if told.refusal:
         raise ConfigError((told.refusal,))
-    refuse_hosts(told.jdl, path)
+    refuse_hosts(told.jdl, path, published)
     return replace(said, jdl=told.jdl)
 
 
@@ -42,7 +51,7 @@ def require_as_it_is(said: Said, folder: str = ADMISSION, owner: int = trust.ROO
         raise ConfigError((problem,))
 
 
-def refuse_hosts(jdl: Jdl, path: str = CONFIG) -> None:
+def refuse_hosts(jdl: Jdl, path: str = CONFIG, published: str = PUBLISHED) -> None:
     """Raise ConfigError for clusters of a campaign that can't be asked for the hosts it wants."""
     asked = {name: one.properties for name, one in jdl.clusters.items() if one.properties}
     if not asked:
@@ -50,8 +59,24 @@ def refuse_hosts(jdl: Jdl, path: str = CONFIG) -> None:
     from gridbridge.apply.campaigns import hosts  # batch systems are slow to load
 
     policy, _ = configured.load(path)
-    if problems := tuple(hosts.refused(policy, asked)):
+    lines = (
+        next(hosts.refused(policy, {name: text}), "") or _of_numbers(name, text, published)
+        for name, text in asked.items()
+    )
+    if problems := tuple(filter(None, lines)):
         raise ConfigError(problems)
+
+
+def _of_numbers(cluster: str, text: str, folder: str) -> str:
+    """Say which conditions on numbers and booleans a cluster has no form for; else nothing.
+
+    Which resources are strings is known from what the cluster told the poller.
+    """
+    told = read_vocabulary(cluster, folder)
+    request = Request(hard=wanted(text), either=either(text))
+    odd = ", ".join(of_numbers(vocabulary.decode(told), request)) if told else ""
+    why = "no string there, and so asked for by NAME = VALUE alone"
+    return f"{cluster}.properties: {why}: {odd}" if odd else ""
 
 
 def _candidate(said: Said) -> Candidate:

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from gridbridge.config.kinds import OF_KIND
 from gridbridge.config.submission.jdl import Said
 from gridbridge.decisions.campaigns import cycle
 from gridbridge.decisions.transfer.requests.vocabulary import lacking
@@ -15,6 +16,7 @@ from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.plan import Room, Seen
 from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownCluster
 from gridbridge.services.tools import campaign_events, campaigns, configured
 from gridbridge.services.tools.submission import admission
@@ -36,6 +38,7 @@ class There:
     is_drained: bool = False
     is_stressed: bool = False
     has_prologue: bool = False  # which runs there first
+    may_be_spread: bool = False  # nobody knows a parallel environment for a task's hosts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +56,8 @@ def preview(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CON
 
     Raises ConfigError for an unknown cluster, and one that can't be asked for such hosts.
     """
-    _refuse_unknown(told.jdl, path)
-    admission.refuse_hosts(told.jdl, path)
+    policy = _policy(told.jdl, path)
+    admission.refuse_hosts(told.jdl, path, folder)
     tasks = len(said.parameters)
     is_test = told.jdl.type is Type.TEST
     tasks = min(tasks, len(told.jdl.clusters)) if is_test else tasks
@@ -87,6 +90,7 @@ def preview(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CON
                 is_drained=name in drained,
                 is_stressed=name in stressed,
                 has_prologue=bool(told.jdl.clusters[name].prologue),
+                may_be_spread=_may_be_spread(told.jdl.clusters[name], name, policy, folder),
             )
             for name, slots in free.items()
         ),
@@ -114,6 +118,16 @@ def _unknown(wish: AtCluster, cluster: str, folder: str) -> tuple[str, ...]:
     if wish.environment or wish.slots == 1 or known.environment(wish.nodes, each):
         return found
     return (*found, vocabulary.no_environment(wish.nodes, each).removeprefix("no "))
+
+
+def _may_be_spread(wish: AtCluster, cluster: str, policy: Policy, folder: str) -> bool:
+    """Say whether the slots of a task may lie on other hosts than it asks for.
+
+    Grid Engine places them by the parallel environment, and the cluster has not told its own yet.
+    """
+    is_by_environment = OF_KIND[policy.clusters[cluster].kind].has_environments
+    asks = wish.nodes > 0 and wish.slots > 1 and not wish.environment
+    return is_by_environment and asks and published.read_vocabulary(cluster, folder) is None
 
 
 def _alone(jdl: Jdl, tasks: int, room: dict[str, Room]) -> Seen:
@@ -150,9 +164,11 @@ def _free(cluster: str, folder: str, is_besteffort: bool) -> int | None:
     return polled.free_slots if polled and not polled.trouble else None
 
 
-def _refuse_unknown(jdl: Jdl, path: str) -> None:
+def _policy(jdl: Jdl, path: str) -> Policy:
+    """Return the site's configuration; ConfigError if it lacks a cluster of the campaign."""
     policy, _ = configured.load(path)
     unknown = sorted(jdl.clusters.keys() - policy.clusters.keys())
     if unknown:
         known = ", ".join(sorted(policy.clusters))
         raise ConfigError((f"no cluster {', '.join(unknown)} here; the clusters are {known}",))
+    return policy

@@ -258,7 +258,10 @@ def test_the_words_of_a_cluster_stay_published_until_it_tells_others(folder: str
     views.answer(Answer(cluster="beta", vocabulary=words), None)
     views.answer(Answer(cluster="beta", trouble="no answer"), None)
 
-    assert (before, published.read_vocabulary("beta", folder)) == (None, b"pe=smp\nrule=*\n")
+    assert (before, published.read_vocabulary("beta", folder)) == (
+        None,
+        b"string=*\npe=smp\nrule=*\n",
+    )
 
 
 def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: str) -> None:
