@@ -211,7 +211,7 @@ def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
     [
         (("add", "../x", "ref.fa"), "'../x': no name of a dataset; letters, digits, _ . + and -"),
         (("add", "x", "/nowhere"), "/nowhere: No such file or directory; expected a readable file"),
-        (("add", "x", "/dev/null"), "/dev/null: neither a file nor a folder; a file or a folder"),
+        (("add", "x", "/dev/null"), "/dev/null: neither a file nor a folder; expected a readable"),
         (("add", "x", "/x", "--replicas", "0"), "0 replicas; expected 1 to 100"),
         (("add", "x", "/x", "--replicas", "many"), "'many' is not a valid integer"),
         (("add", "x"), "Missing argument 'PATH'"),

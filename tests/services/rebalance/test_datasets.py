@@ -667,7 +667,9 @@ def test_unknown_names_are_told_with_those_that_there_are(site: Site) -> None:
     site.datasets.add("reads", site.tree(), 1)
     with pytest.raises(GridbridgeError, match="nothing: no dataset of yours; yours: reads"):
         site.datasets.drop("nothing")
-    with pytest.raises(GridbridgeError, match="x: no storage area; alpha-disk or beta-disk or"):
+    with pytest.raises(
+        GridbridgeError, match="x: no storage area; expected alpha-disk or beta-disk or"
+    ):
         site.datasets.replicate("reads", "x")
     with pytest.raises(GridbridgeError, match="x: no storage area"):
         list(site.datasets.drain("x"))

@@ -116,7 +116,7 @@ def test_a_document_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
         ),
         (
             '{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"state": "on"}}}',
-            'nodes.n.state: "on"; one of requested, booting, ',
+            'nodes.n.state: "on"; expected one of requested, booting, ',
         ),
         (
             '{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"up_since": "x"}}}',
