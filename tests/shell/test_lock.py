@@ -94,10 +94,3 @@ def test_a_turn_that_never_comes_is_told_once(path: str) -> None:
 
     assert lock.await_turn(path, lambda: told.append("waits"), 0.5) is False
     assert told == ["waits"]
-
-
-def test_a_fifo_in_the_place_of_a_lock_holds_up_nobody(path: str) -> None:
-    """The lock's folder may be a stolen account's."""
-    os.mkfifo(path)
-
-    assert lock.version_of_holder(path) is None
