@@ -1,28 +1,40 @@
 """Judges whether each program runs the installed code: old programs outlast an upgrade."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gridbridge.model.site.setup import Finding, State
 
 ITEM = "version"
-WITHOUT_SYSTEMD = "without it end each, and start it as before: `pkill -f PROGRAM`"
+POLLER = "gridbridge-poller"
+BY_SENSOR = "the load sensor starts the poller"
 UNKNOWN = "an unknown version"  # of a program from before programs noted it
 
 
-def finding(running: Mapping[str, str], installed: str) -> Finding:
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A program that runs: its code's version, empty if unknown, and its process, 0 likewise."""
+
+    version: str
+    pid: int
+
+
+def finding(running: Mapping[str, Running], installed: str) -> Finding:
     """Name the programs that run another version than the installed one."""
     others = {
-        program: found for program, found in running.items() if not _is_same(found, installed)
+        program: found
+        for program, found in running.items()
+        if not _is_same(found.version, installed)
     }
     if not others:
         return Finding(item=ITEM, state=State.OK, found=installed)
-    differing = ", ".join(f"{program} runs {found or UNKNOWN}" for program, found in others.items())
+    differing = (f"{program} runs {found.version or UNKNOWN}" for program, found in others.items())
     return Finding(
         item=ITEM,
         state=State.BROKEN,
-        found=differing,
+        found=", ".join(differing),
         right=installed,
-        hint=f"systemctl restart {' '.join(others)}; {WITHOUT_SYSTEMD}",
+        hint=f"systemctl restart {' '.join(others)}; {_without_systemd(others)}",
     )
 
 
@@ -33,3 +45,12 @@ def _is_same(running: str, installed: str) -> bool:
         installed.partition("+"),
     )
     return version == right and (commit == commit_there or not (commit and commit_there))
+
+
+def _without_systemd(others: Mapping[str, Running]) -> str:
+    """Return what ends them otherwise; the poller's process does not bear its name."""
+    pids = " ".join(str(found.pid) for found in others.values() if found.pid)
+    ended = f"`kill {pids}`" if pids else "end each"
+    by_hand = "start each as before" if others.keys() - {POLLER} else ""
+    by_sensor = BY_SENSOR if POLLER in others else ""
+    return f"without systemd {', '.join(filter(None, (ended, by_hand, by_sensor)))}"

@@ -5,9 +5,10 @@ from gridbridge.model.places import BALANCE_LOCK, LOCK, METRICS_LOCK, NIKITA_LOC
 from gridbridge.model.site.setup import Finding
 from gridbridge.services.version import version
 from gridbridge.shell import lock
+from gridbridge.shell.holder import holder
 
 LOCKS = {
-    "gridbridge-poller": LOCK,
+    versions.POLLER: LOCK,
     "gridbridge-runner": RUNNER_LOCK,
     "gridbridge-nikita": NIKITA_LOCK,
     "gridbridge-balance": BALANCE_LOCK,
@@ -17,6 +18,9 @@ LOCKS = {
 
 def finding() -> Finding:
     """Compare running versions with the installed version, which this process runs."""
-    holders = {program: lock.version_of_holder(path) for program, path in LOCKS.items()}
-    running = {program: found for program, found in holders.items() if found is not None}
+    running = {
+        program: versions.Running(version=found, pid=holder(path))
+        for program, path in LOCKS.items()
+        if (found := lock.version_of_holder(path)) is not None
+    }
     return versions.finding(running, version())

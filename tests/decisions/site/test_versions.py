@@ -2,36 +2,71 @@
 
 import pytest
 
-from gridbridge.decisions.site.versions import UNKNOWN, finding
+from gridbridge.decisions.site.versions import UNKNOWN, Running, finding
 from gridbridge.model.site.setup import State
 
 OLD, NEW = "0.1.0+1111111111", "0.1.0+2222222222"
 
 
+def running(version: str, pid: int = 0) -> Running:
+    return Running(version=version, pid=pid)
+
+
 def test_programs_of_the_installed_version_are_well() -> None:
-    told = finding({"gridbridge-poller": NEW, "gridbridge-runner": NEW}, NEW)
+    programs = {"gridbridge-poller": running(NEW), "gridbridge-runner": running(NEW)}
+
+    told = finding(programs, NEW)
 
     assert (told.state, told.found) == (State.OK, NEW)
 
 
 def test_programs_with_old_code_are_named_with_what_restarts_them() -> None:
-    running = {"gridbridge-poller": NEW, "gridbridge-runner": OLD, "gridbridge-nikita": ""}
-
-    told = finding(running, NEW)
+    told = finding(
+        {
+            "gridbridge-poller": running(NEW, 41),
+            "gridbridge-runner": running(OLD, 42),
+            "gridbridge-nikita": running("", 43),
+        },
+        NEW,
+    )
 
     expected = f"gridbridge-runner runs {OLD}, gridbridge-nikita runs {UNKNOWN}"
     assert (told.state, told.found, told.right) == (State.BROKEN, expected, NEW)
-    assert told.hint.startswith("systemctl restart gridbridge-runner gridbridge-nikita;")
+    assert told.hint == (
+        "systemctl restart gridbridge-runner gridbridge-nikita; "
+        "without systemd `kill 42 43`, start each as before"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pids", "without"),
+    [
+        ((41, 42), "`kill 41 42`, start each as before, the load sensor starts the poller"),
+        ((41, None), "`kill 41`, the load sensor starts the poller"),
+        ((0, None), "end each, the load sensor starts the poller"),
+    ],
+)
+def test_a_poller_that_the_sensor_started_is_ended_by_its_number(
+    pids: tuple[int, int | None], without: str
+) -> None:
+    """No command line has the name gridbridge-poller there."""
+    programs = {
+        program: running(OLD, pid)
+        for program, pid in zip(("gridbridge-poller", "gridbridge-runner"), pids, strict=True)
+        if pid is not None
+    }
+
+    assert finding(programs, NEW).hint.endswith(f"; without systemd {without}")
 
 
 def test_nothing_that_runs_is_nothing_old() -> None:
     assert finding({}, NEW).state == State.OK
 
 
-@pytest.mark.parametrize(("running", "installed"), [("0.1.0", NEW), (NEW, "0.1.0")])
+@pytest.mark.parametrize(("version", "installed"), [("0.1.0", NEW), (NEW, "0.1.0")])
 def test_a_version_without_its_commit_is_compared_by_its_number(
-    running: str, installed: str
+    version: str, installed: str
 ) -> None:
     """Nobody may know the commit, as of a package that was built without git."""
-    assert finding({"gridbridge-poller": running}, installed).state == State.OK
-    assert finding({"gridbridge-poller": "0.0.9"}, installed).state == State.BROKEN
+    assert finding({"gridbridge-poller": running(version)}, installed).state == State.OK
+    assert finding({"gridbridge-poller": running("0.0.9")}, installed).state == State.BROKEN
