@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 TOKEN = re.compile(r"[!&|()]|[^!&|()]+")
+DOMAIN = re.compile(r"\.[^!&|()]*")
 MOST = 200  # signs and patterns: anybody writes expressions, and each parenthesis is a call
 
 
@@ -24,6 +25,15 @@ def matches(expression: str, names: Iterable[str]) -> bool:
     except (IndexError, ValueError):
         return False
     return found and not tokens
+
+
+def for_host(expression: str, host: str) -> str:
+    """Return an expression of host names without domains, if the host's own name has none.
+
+    Such a name is that of any domain: Grid Engine compares no domains with ignore_fqdn
+    (bootstrap(5)), which is the default.
+    """
+    return expression if "." in host else DOMAIN.sub("", expression)
 
 
 def _any(tokens: list[str], names: tuple[str, ...]) -> bool:

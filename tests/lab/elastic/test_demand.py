@@ -28,6 +28,11 @@ QUEUE = (
     "qconf -sq | sed 's/^qname .*/qname {0}/; s/^hostlist .*/hostlist @allhosts/;"
     " s/^slots .*/slots 0/; s/^{1} .*/{1} {2}/' >queue && qconf -Aq queue"
 )
+PROJECT_ROWS = "name gbt_project\\noticket 0\\nfshare 0\\nacl NONE\\nxacl NONE\\n"
+CHECKPOINT_ROWS = (
+    f"ckpt_name {CHECKPOINT}\\ninterface USERDEFINED\\nckpt_command none\\nmigr_command none\\n"
+    "restart_command none\\nclean_command none\\nckpt_dir /tmp\\nsignal none\\nwhen sx\\n"
+)
 SLEEP = ("-b", "y", "-o", "/dev/null", "-j", "y", "sleep", "600")
 
 
@@ -36,14 +41,15 @@ def full(grid: Grid) -> Iterator[Grid]:
     """Let alpha have memory to ask for, one licence and another queue, and no slot free."""
     lines = "\n".join(COMPLEXES)
     for script in (
-        "qconf -au bob gbt_staff; echo name gbt_project >project; qconf -Aprj project",
+        "qconf -au bob gbt_staff",
+        f"printf '{PROJECT_ROWS}' >project && qconf -Aprj project",
+        f"printf '{CHECKPOINT_ROWS}' >ckpt && qconf -Ackpt ckpt",
         f"qconf -sc >complexes && (cat complexes; echo '{lines}') >more && qconf -Mc more",
         "qconf -rattr exechost complex_values gbt_lic=1 global",
         f"qconf -sq | sed 's/^qname .*/qname {OTHER}/; s/^hostlist .*/hostlist alpha-n1/;"
         " s/^slots .*/slots 0/' >queue && qconf -Aq queue",
         f"{QUEUE.format(LISTED, 'user_lists', 'gbt_staff,[alpha-n1=NONE]')}",
         f"{QUEUE.format(PROJECT, 'projects', 'gbt_project')}",
-        f"qconf -sckpt | sed 's/^ckpt_name .*/ckpt_name {CHECKPOINT}/' >ckpt; qconf -Ackpt ckpt",
     ):
         grid.sh(HOST, f"cd /root && {script}")
     grid.sh(HOST, f"umask 022 && (sed '{MAXIMUM}' {TOML}; echo '{POOL}') >pool.toml", user="bob")

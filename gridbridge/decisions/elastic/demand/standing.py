@@ -15,7 +15,7 @@ from gridbridge.decisions.elastic.demand.rooms import (
     amounts_of,
     merged,
 )
-from gridbridge.decisions.elastic.expressions import matches
+from gridbridge.decisions.elastic.expressions import for_host, matches
 from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape
 from gridbridge.model.elastic.layout import ARCH, Layout
 from gridbridge.model.elastic.nodes import Node, Nodes, NodeState, is_same_host, short_name
@@ -248,14 +248,15 @@ def tags_of(host: str, groups: Iterable[str], patterns: frozenset[str]) -> froze
 
     Nobody knows the name of a new host, which is empty.
     """
-    names = (host, short_name(host))
-    return frozenset(one for one in patterns if _fits(one, names, groups))
+    return frozenset(one for one in patterns if _fits(one, host, groups))
 
 
-def _fits(pattern: str, names: Iterable[str], groups: Iterable[str]) -> bool:
+def _fits(pattern: str, host: str, groups: Iterable[str]) -> bool:
+    names, named = (host, short_name(host)), for_host(pattern, host)
     if pattern.startswith(ASKED):
-        return matches(pattern.removeprefix(ASKED), names)
-    return any(fnmatchcase(name, pattern) for name in (*names, *groups))
+        return matches(named.removeprefix(ASKED), names)
+    is_host = any(fnmatchcase(name.lower(), named.lower()) for name in names)
+    return is_host or any(fnmatchcase(group, pattern) for group in groups)
 
 
 def usual_room(seen: Situation, ground: Ground, patterns: frozenset[str]) -> Room | None:
