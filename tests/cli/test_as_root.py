@@ -186,12 +186,18 @@ if sys.argv[1] == "hold":
             held[-1].bind(("", port))
 if sys.argv[1] == "files":
     "x".encode("idna")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 as_root.forget_caller()
 try:
     print("nobody's" if not as_root._leads_to("fileserver") else "somebody's")
 except as_root.NotKnown as error:
     print("not known")
+"""
+MAIN = """
+import atexit, os
+from gridbridge.cli import as_root
+atexit.register(lambda: print(dict(os.environ)))
+as_root.main()
 """
 OURS = """
 set -e
@@ -211,6 +217,13 @@ fi
 """
 
 
+def test_the_program_forgets_its_caller_before_it_does_anything() -> None:
+    argv, environment = (sys.executable, "-c", MAIN, "name"), os.environ | {"HOSTALIASES": "/x"}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (2, "{}\n")
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="a network of its own needs root")
 @pytest.mark.parametrize(
     ("trouble", "answer", "told"),
@@ -221,7 +234,8 @@ fi
         ("", "0", "not known"),  # silent
         ("", "", "not known"),  # nobody listens there
         ("hold", "3", "not known"),  # all ports are held
-        ("files", "0", "not known"),  # the caller's limit of files is lifted
+        ("files", "0", "not known"),
+        ("files", "3", "nobody's"),  # the caller's limit of files is lifted
     ],
 )
 def test_what_a_real_resolver_says_in_each_trouble(
