@@ -666,18 +666,6 @@ def test_root_abandons_what_nobody_can_delete_of_a_cancelled_campaign(
     assert touched == dict.fromkeys((0, 1), Outcome.CANCELLED)
 
 
-def test_an_owner_abandons_nothing(site: Site) -> None:
-    """What an owner no longer wants is deleted at its clusters."""
-    site.bring(asdict(SWEEP), "a")
-    site.intake.take()
-    site.ask(Verb.CANCEL, 1)
-    (found,) = site.campaigns.all()
-
-    requests = Requests(site.database, Clock())
-
-    assert requests._abandon(found, os.getuid() + 1) is Answer.NOT_ROOTS
-
-
 @pytest.mark.parametrize(
     ("before", "verb"),
     [

@@ -34,6 +34,7 @@ AS_OWNER = {  # of a campaign that goes on, whose first task was sent
     Verb.RESUME: Answer.NOT_PAUSED,
     Verb.PURGE: Answer.NOT_ENDED,
     Verb.CANCEL_TASK: Answer.TASK_ENDED,
+    Verb.ABANDON: Answer.NOT_CANCELLED,
 }
 
 
@@ -147,6 +148,16 @@ def test_nobody_but_root_changes_anothers_campaign(site: Site, verb: Verb) -> No
     assert site.ask(verb, 1, BOB) is Answer.NOT_THEIRS
     assert site.ask(verb, 1, ROOT) is AS_OWNER.get(verb, Answer.DONE)
     assert site.ask(Verb.CANCEL, 2, BOB) is Answer.UNKNOWN
+
+
+def test_root_alone_abandons_a_cancelled_campaign(site: Site) -> None:
+    """What an owner no longer wants is deleted at its clusters."""
+    site.ask(Verb.CANCEL, 1, ALICE)
+
+    told = [site.ask(Verb.ABANDON, 1, uid, f"{n}") for n, uid in enumerate((BOB, ALICE))]
+
+    assert told == [Answer.NOT_THEIRS, Answer.NOT_ROOTS]
+    assert site.ask(Verb.ABANDON, 1, ROOT, "root") in (Answer.DONE, Answer.CANCELLED)
 
 
 def test_what_root_changes_is_logged(site: Site, caplog: pytest.LogCaptureFixture) -> None:
