@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TypeVar
 
-from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.errors import GridbridgeError
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.services.version import version
 from gridbridge.services.work.backoff import doubled
@@ -163,14 +163,13 @@ def _try(
 
 
 def _failed(daemon: Daemon[Seen, Plan], error: Exception) -> Exception:
-    is_usual = isinstance(error, StateError | OSError) or has_no_room(error)
-    if isinstance(error, RuntimeError) and not is_usual:
+    if isinstance(error, RuntimeError) and not has_no_room(error):
         raise error
     try:
         daemon.release()
     except FAILURES as other:
         _log.error("event=not_released why=%r", str(other))
-    _log.error("event=cycle_failed why=%r", str(error), exc_info=not is_usual)
+    _log.error("event=cycle_failed why=%r", str(error))
     return error
 
 

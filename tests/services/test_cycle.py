@@ -184,6 +184,7 @@ def test_after_a_failed_cycle_the_program_recovers_and_goes_on(
         f"event=cycle_failed why={why!r}",
         f"event=well_again after={why!r}",
     ]
+    assert not any(one.exc_info for one in caplog.records)
     assert waiting.lived == ["begin", "begin"]
     assert sum(waiting.waits) == 3 * FIRST_PAUSE_S + balance.pause_s
 

@@ -46,7 +46,7 @@ def where(one: ShownTransfer) -> str:
 def _here(one: ShownTransfer, now: datetime) -> str:
     if one.closed_at:
         return one.reason
-    state = one.local_state or ("ending" if one.outcome else "not seen yet")
+    state = one.local_state or ("ending" if one.outcome else "not listed")
     since = f" for {age(now - one.local_since)}" if one.local_since else ""
     return f"{state} in {one.queue}{since}"
 

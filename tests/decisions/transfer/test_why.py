@@ -152,8 +152,8 @@ def test_a_transfer_that_is_over_tells_how_it_ended() -> None:
     assert (told.here, told.there) == ("ended here: exit status 3", "exit status 3")
 
 
-@pytest.mark.parametrize(("outcome", "here"), [("", "not seen yet"), ("exit status 3", "ending")])
-def test_a_transfer_that_home_was_not_asked_about_since_it_began(outcome: str, here: str) -> None:
+@pytest.mark.parametrize(("outcome", "here"), [("", "not listed"), ("exit status 3", "ending")])
+def test_a_transfer_that_home_does_not_list_yet_or_any_more(outcome: str, here: str) -> None:
     one = transfer(local_state="", local_since=None, outcome=outcome)
 
     told = tell(ShownHistory(transfer=one), shown(), NOW)
