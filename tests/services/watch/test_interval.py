@@ -15,6 +15,7 @@ from gridbridge.model.transfer.sections import Poller
 from gridbridge.services.watch.observer import Answer, Observer, stretched
 from gridbridge.shell.clock import Clock
 from gridbridge.state.answer_rows import decode
+from tests.services.work.test_threads import without_room
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NOWHERE = Cell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
@@ -47,6 +48,16 @@ def test_an_answer_that_nobody_thought_of_is_trouble_of_its_cluster_alone(
     observer.ask_if_due(frozenset)
 
     assert _answer(observer).trouble == "IndexError: list index out of range"
+
+
+def test_a_question_for_which_no_thread_can_be_started_is_trouble_of_its_cluster_alone() -> None:
+    def ask(_: object) -> None:
+        observer = Observer("beta", NOWHERE, Poller(), Clock())
+        observer.ask_if_due(frozenset)
+
+        assert "can't start new thread" in _answer(observer).trouble
+
+    without_room(ask)
 
 
 def _answer(observer: Observer) -> Answer:

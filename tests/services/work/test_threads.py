@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gridbridge.services.work.threads import NotStarted, Threads, has_no_room
+from gridbridge.services.work.workers import Workers
 
 NOBODY = 65_534
 
@@ -60,6 +61,14 @@ def test_threads_that_are_there_go_on() -> None:
 
         assert first.result(5) is True
         assert pool.submit(int).result(5) == 0
+
+    without_room(act)
+
+
+def test_an_act_for_a_person_fails_where_no_thread_can_be_started() -> None:
+    def act(_: Callable[[], None]) -> None:
+        with pytest.raises(NotStarted):
+            Workers().do("alice", int, "1").result(5)
 
     without_room(act)
 
