@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.apply.ownerless import NotDeleted
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.errors import Disputed
@@ -20,6 +21,7 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Desired, Kind, Message, Outcome, Phase
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownBreaker
+from gridbridge.model.site.host import Room
 from gridbridge.model.site.sections import Site
 from gridbridge.model.site.setup import State
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
@@ -30,6 +32,7 @@ from gridbridge.services.transfer.assembly import _clusters, _left
 from gridbridge.services.transfer.parts.resources import Resources
 from gridbridge.services.transfer.published.views import Views
 from gridbridge.services.transfer.service import TransferService
+from gridbridge.services.watch import room as rooms
 from gridbridge.services.watch.observer import Answer
 from gridbridge.services.work.workers import A_PERSON
 from gridbridge.shell.clock import Clock
@@ -399,6 +402,35 @@ def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
     assert "event=disputed_end name=gb.alpha.7.0.1" in caplog.text
     assert verdict is not None
     assert (verdict.cause, verdict.reason) == (Cause.DISPUTED, events[-1].text)
+
+
+def test_why_the_job_of_an_owner_without_account_is_left_is_told(machine: Machine) -> None:
+    """`gridbridge why` shows a transfer's reason and its events."""
+    machine.send(RECORD)
+    [transfer] = machine.service.known.ledger.all()
+    action = Action(act=Act.DELETE_REMOTE, transfer=transfer, why="deleted at home")
+    left: Future[Message | None] = Future()
+    left.set_exception(NotDeleted("the account of alice is gone"))
+    key = (Act.DELETE_REMOTE, transfer.name, transfer.uid)
+    machine.service.acting.dispatcher.open[key] = (action, left)
+    machine.service.round()
+    events = Transfers(machine.service.resources.database).events(transfer.name, transfer.uid)
+
+    assert events[-1].text == "the account of alice is gone"
+    kept = machine.service.known.ledger.open[transfer.name, transfer.uid]
+    assert kept.reason == "the account of alice is gone"
+
+
+def test_a_full_folder_of_tmpdirs_is_no_room_for_the_service(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Starters write their notes there: the queues are closed until there is room."""
+    publication = machine.service.program.publication
+    monkeypatch.setattr(publication.tmpdirs, "_known", frozenset({"/full"}))
+    sizes = {"/full": Room(free_bytes=0, free_files=0)}
+    monkeypatch.setattr(rooms.host, "room", lambda folder: sizes.get(folder, Room()))
+
+    assert "/full" in publication.room.lacks()
 
 
 def test_what_is_at_rest_stays_at_rest(machine: Machine) -> None:
