@@ -15,6 +15,7 @@ from gridbridge.errors import StateError
 from gridbridge.model.places import SPOOL
 from gridbridge.model.transfer.claim import FOLDER, NOT_SERVICES
 from gridbridge.shell import files
+from gridbridge.state.portions import Portions
 
 MAX_AGE_S = 86400  # of a job's claim that no transfer knows
 
@@ -65,12 +66,17 @@ def remove(name: str, spool: str = SPOOL) -> None:
         raise StateError(f"{_shown(f'{spool}/{FOLDER}/{name}')}: {error.strerror}") from error
 
 
-def sweep(known: Container[str], now_s: float, spool: str = SPOOL) -> None:
-    """Remove old claims of jobs that no transfer knows; home's stay: they fence what may start."""
+def sweep(
+    known: Container[str], now_s: float, spool: str = SPOOL, names: Portions | None = None
+) -> None:
+    """Remove old claims of jobs that no transfer knows; home's stay: they fence what may start.
+
+    Of very many names some are looked at, and the next sweep with the same `names` goes on.
+    """
     try:
         _refuse_foreign(f"{spool}/{FOLDER}")
-        with os.scandir(f"{spool}/{FOLDER}") as entries:
-            strange = [entry.path for entry in entries if entry.name not in known]
+        entries = (names or Portions()).take(f"{spool}/{FOLDER}")
+        strange = [entry.path for entry in entries if entry.name not in known]
     except (OSError, StateError):
         return  # there is none where no cluster has claims
     for path in strange:

@@ -19,6 +19,7 @@ from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import Quota
 from gridbridge.state import reading
+from gridbridge.state.portions import Portions
 from gridbridge.state.reading import Found, Reader, SpooledMessage
 from gridbridge.state.spool import MARK, WAKE
 
@@ -40,6 +41,7 @@ class Inbox:
         self._quota = Quota(clock.steady_s)  # of lines about each uid
         self._reader = Reader(folder, clock.now_s)
         self._is_marked = False
+        self._waking = Portions()
         self._full: frozenset[str] = frozenset()  # folders that are not empty, which stay
 
     def read(self) -> tuple[SpooledMessage, ...]:
@@ -92,16 +94,25 @@ class Inbox:
     def _record(self, path: str) -> Message:
         return reading.record(f"{self._folder}/{os.path.basename(path)}")
 
+    @property
+    def is_amid_sweep(self) -> bool:
+        """Whether names are left for the next sweeps."""
+        return self._waking.is_amid
+
     def sweep(self, known: frozenset[str]) -> int:
         """Remove old FIFOs of wake/ that are not among `known`; return how many.
 
-        Raises StateError when wake/ is not a folder of ours: where it is missing anybody can
-        put a link under its name.
+        Of very many names some are looked at, and the next sweep goes on. Raises StateError when
+        wake/ is not a folder of ours: where it is missing anybody can put a link under its name.
         """
         folder = f"{self._folder}/{WAKE}"
         _refuse_foreign(folder)
         newest_s = self._clock.now_s() - ASLEEP_S
-        unknown = (entry for entry in _entries(folder) if entry.name not in known)
+        try:
+            some = self._waking.take(folder)
+        except OSError as error:
+            raise StateError(f"{folder}: {error.strerror}") from error
+        unknown = (entry for entry in some if entry.name not in known)
         old = [entry.name for entry in unknown if _changed_s(entry) < newest_s]
         return sum(self._remove(f"{WAKE}/{name}") for name in old)
 

@@ -16,6 +16,7 @@ from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.state.inbox import Inbox
+from gridbridge.state.portions import Portions
 
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S
@@ -350,6 +351,21 @@ def test_old_fifos_that_nobody_knows_are_removed(folder: Path) -> None:
     assert tomorrow.sweep(frozenset({known})) == 1
     assert os.listdir(folder / "wake") == [known]
     assert unknown != known
+
+
+def test_of_very_many_fifos_some_are_looked_at_in_each_sweep(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(7):
+        spool.make_wake(str(folder))
+    inbox = Inbox(str(folder), 10, Clock(lambda: time.time() + DAY_S + 1))
+    monkeypatch.setattr(inbox, "_waking", Portions(3))
+
+    assert [inbox.sweep(frozenset()), inbox.is_amid_sweep] == [3, True]
+    assert [inbox.sweep(frozenset()), inbox.is_amid_sweep] == [3, True]
+    assert [inbox.sweep(frozenset()), inbox.is_amid_sweep] == [1, False]
+    spool.make_wake(str(folder))
+    assert inbox.sweep(frozenset()) == 1
 
 
 def test_a_link_in_place_of_wake_is_not_followed(folder: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import key_of, name_of
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.state import claims
+from gridbridge.state.portions import Portions
 
 
 class ClaimFiles:
@@ -15,6 +16,12 @@ class ClaimFiles:
     def __init__(self, policy: Policy, spool: str = SPOOL) -> None:
         self._policy = policy
         self._spool = spool
+        self._names = Portions()
+
+    @property
+    def is_amid_sweep(self) -> bool:
+        """Whether names are left for the next sweeps."""
+        return self._names.is_amid
 
     def follow(self, policy: Policy) -> None:
         """Obey a changed configuration from now on."""
@@ -31,7 +38,7 @@ class ClaimFiles:
 
     def sweep(self, known: frozenset[str], now_s: float) -> None:
         """Remove the claims of jobs that no transfer knows."""
-        claims.sweep(known, now_s, self._spool)
+        claims.sweep(known, now_s, self._spool, self._names)
 
     def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
         """Make grants at another cluster; may be repeated."""

@@ -171,8 +171,13 @@ class Claims:
             return False
         return True
 
+    @property
+    def is_amid_sweep(self) -> bool:
+        """Whether names are left for the next sweeps."""
+        return self._files.is_amid_sweep
+
     def sweep(self) -> None:
-        """Remove the files of claims that no transfer knows."""
+        """Remove the files of claims that no transfer knows, some at a time."""
         known = (*self._ledger.all(), *self._ledger.ended.values())
         names = frozenset(
             name

@@ -20,6 +20,7 @@ from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB, key_of
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.journalled import recalls as journalled
+from gridbridge.services.transfer.round.sweeper import SWEEP_S
 from gridbridge.services.watch.observer import Answer
 from gridbridge.shell import ssh
 from gridbridge.shell.clock import Clock
@@ -27,6 +28,7 @@ from gridbridge.shell.runner import Completed
 from gridbridge.state import claims
 from gridbridge.state.database.decisions import Decisions
 from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.portions import MOST
 from tests.batch.gridengine.test_besteffort import TRUE, document, queue, read
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import Machine
@@ -189,6 +191,25 @@ def test_the_key_of_a_transfer_that_is_known_stays(machine: Machine) -> None:
     sweeper.sweep()
 
     assert [*(machine.spool / FOLDER).iterdir()] == [key]
+
+
+def test_names_that_somebody_makes_in_the_spools_folders_keep_no_round_waiting(
+    machine: Machine,
+) -> None:
+    """A round looks at a portion of them, and the next ones go on."""
+    for number in range(2 * MOST):
+        (machine.spool / FOLDER / f"1.nobodys{number}").touch()
+    times_s = [0.0]
+    sweeper = machine.service.program.publication.sweeper
+    sweeper.clock = Clock(steady=lambda: times_s[-1])
+    sweeper.claims._clock = Clock(wall=lambda: time.time() + 2 * claims.MAX_AGE_S)
+    left = []
+    for after_s in (1, 2, 10, 20):
+        times_s.append(SWEEP_S + after_s)
+        sweeper.sweep_if_due()
+        left.append(len([*(machine.spool / FOLDER).iterdir()]))
+
+    assert left == [MOST, MOST, 0, 0]
 
 
 def test_a_recall_that_does_not_get_the_file_leaves_the_task_there(machine: Machine) -> None:

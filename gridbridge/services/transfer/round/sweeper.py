@@ -18,6 +18,7 @@ from gridbridge.state.database.transfers import Transfers
 from gridbridge.state.inbox import Inbox
 
 SWEEP_S = 3600.0
+PORTION_S = 5.0  # between two portions of names that anybody may make
 UNFETCHED_S = 86400.0  # an answer in the published files that nobody fetched
 
 
@@ -36,15 +37,20 @@ class Sweeper:
     usage_records: UsageRecords
     clock: Clock
     swept_at: float = 0.0
+    portion_at: float = 0.0
 
     def follow(self, policy: Policy) -> None:
         """Keep data for as long as a changed configuration says."""
         self.policy = policy
 
     def sweep_if_due(self) -> None:
-        """Sweep when it is due."""
-        if self.clock.steady_s() - self.swept_at > SWEEP_S:
-            self.swept_at = self.clock.steady_s()
+        """Sweep when it is due; go on with names of which very many were left."""
+        now_s = self.clock.steady_s()
+        if now_s - self.portion_at > PORTION_S:
+            self.portion_at = now_s
+            self._sweep_names(is_new=False)
+        if now_s - self.swept_at > SWEEP_S:
+            self.swept_at = now_s
             now = self.clock.now()
             self._sweep(now - timedelta(hours=self.policy.retention.closed_h))
             decided = now - timedelta(hours=self.policy.site.keep_decisions_h)
@@ -52,11 +58,17 @@ class Sweeper:
 
     def _sweep(self, before: datetime) -> None:
         living = tuple(self.ledger.all())
-        self.inbox.sweep(frozenset(one.wake for one in living))
+        self._sweep_names(is_new=True)
         self.verdicts.sweep(frozenset(one.name for one in living), self.clock.now_s() - UNFETCHED_S)
         self.cleaner.let_go(before)
         Transfers(self.database).forget(before)
         Snapshots(self.database).forget(before)
         self.job_history.sweep(before, tuple(self.ledger.all()))
-        self.claims.sweep()
         self.usage_records.sweep()
+
+    def _sweep_names(self, *, is_new: bool) -> None:
+        """Look at names in the spool's folders: begin, or go on where some are left."""
+        if is_new or self.inbox.is_amid_sweep:
+            self.inbox.sweep(frozenset(one.wake for one in self.ledger.all()))
+        if is_new or self.claims.is_amid_sweep:
+            self.claims.sweep()

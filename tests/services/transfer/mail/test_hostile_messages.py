@@ -72,6 +72,8 @@ class Inboxes:
         """Know of no job's submission."""
         return ""
 
+    is_amid_sweep = False
+
     def sweep(self, known: frozenset[str]) -> int:
         """Find nothing old."""
         return 0
