@@ -1,6 +1,7 @@
 """What a person brings ends with its scope, whole, and never uses up the service's processes."""
 
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -10,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.methods import scope
+from gridbridge.methods import owner, scope
 from gridbridge.methods.scope import MORE, MOST_TASKS, Scope, words
 
 BOB = 61_000 + os.getpid() % 1000  # nobody has that uid, and no other test
 LONG_S = 60.0
+NOBODY = 65_534  # an account of every machine
 pytestmark = pytest.mark.root
 
 
@@ -91,6 +93,23 @@ def test_what_called_setsid_and_lost_its_parent_ends_with_the_scope(held: Held) 
     os.waitpid(made.pid, 0)
 
     assert held.heard() == b""
+
+
+def test_whom_we_have_become_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By uid where systemd does not count processes."""
+    monkeypatch.setattr(scope, "BOOTED", "/nowhere")
+    before = resource.getrlimit(resource.RLIMIT_NPROC)
+    reads, writes = os.pipe()
+    made = Scope(LONG_S)
+    if not made.pid:
+        try:
+            owner.become(NOBODY)
+            os.write(writes, repr(resource.getrlimit(resource.RLIMIT_NPROC)).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(made.pid, 0)
+
+    assert os.read(reads, 100).decode() != repr(before)
 
 
 def test_at_the_limit_all_is_killed(held: Held) -> None:
