@@ -15,7 +15,7 @@ from gridbridge.errors import StateError
 from gridbridge.model.places import SPOOL
 from gridbridge.model.transfer.claim import FOLDER, NOT_SERVICES
 from gridbridge.shell import files
-from gridbridge.state.portions import Portions
+from gridbridge.state.reading import Portions
 
 MAX_AGE_S = 86400  # of a job's claim that no transfer knows
 

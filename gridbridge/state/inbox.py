@@ -19,8 +19,7 @@ from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import Quota
 from gridbridge.state import reading
-from gridbridge.state.portions import Portions
-from gridbridge.state.reading import Found, Reader, SpooledMessage
+from gridbridge.state.reading import Found, Portions, Reader, SpooledMessage
 from gridbridge.state.spool import MARK, WAKE
 
 MESSAGES_A_SCAN = 200  # messages of one uid at once, so that a flood costs the others little

@@ -1,13 +1,14 @@
 """Reads the spool's files: which are whole messages, and whose they are.
 
 Who wrote a message is the uid that the kernel tells of the open file; neither a file's name nor
-its times prove anything.
+its times prove anything. Folders in which old names are removed are read in portions.
 """
 
 import errno
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from gridbridge.errors import ParseError, StateError
@@ -17,6 +18,7 @@ from gridbridge.shell import files
 from gridbridge.state.spool import IN_PLACE
 
 UNFINISHED_S = 3600  # a writer ends or renames its file at once, or has died
+MOST = 5000  # names in a portion: to remove as many takes a tenth of a second
 WHOLE = b"\n\n"  # what a message ends with that a shell wrote
 OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (Kind.ENDED, Kind.CLOSED))
 YEAR_10000_S = 253402300800  # datetime ends there
@@ -203,3 +205,27 @@ def _seconds(at: str) -> float:
         return float(at)
     except ValueError:
         return -1
+
+
+class Portions:
+    """A pass over a folder that anybody may fill, which goes on at each call.
+
+    To look at very many names at once would keep the round waiting, and with it all transfers.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._entries: Iterator[os.DirEntry[str]] | None = None
+
+    @property
+    def is_amid(self) -> bool:
+        """Whether a pass has begun, and names are left."""
+        return self._entries is not None
+
+    def take(self, folder: str) -> list[os.DirEntry[str]]:
+        """Return the next names; after the last ones a new pass begins. Raises OSError."""
+        entries, self._entries = self._entries or os.scandir(folder), None
+        some = list(islice(entries, self._most))
+        if len(some) == self._most:
+            self._entries = entries
+        return some

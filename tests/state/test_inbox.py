@@ -16,7 +16,7 @@ from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.state.inbox import Inbox
-from gridbridge.state.portions import Portions
+from gridbridge.state.reading import Portions
 
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S

@@ -7,7 +7,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import key_of, name_of
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.state import claims
-from gridbridge.state.portions import Portions
+from gridbridge.state.reading import Portions
 
 
 class ClaimFiles:

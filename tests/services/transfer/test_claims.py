@@ -28,7 +28,7 @@ from gridbridge.shell.runner import Completed
 from gridbridge.state import claims
 from gridbridge.state.database.decisions import Decisions
 from gridbridge.state.database.transfers import Transfers
-from gridbridge.state.portions import MOST
+from gridbridge.state.reading import MOST
 from tests.batch.gridengine.test_besteffort import TRUE, document, queue, read
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import Machine
