@@ -56,11 +56,14 @@ lab: $(VENV)/ready ## the lab, with gridbridge installed, set up and running
 	tools/install "$$(lab/lab path opt)"
 	tools/lab-site $(WITHOUT_RUNNER)
 
+PARTS := transfer campaign elastic rebalance
 PART :=
-demo: ## alice floods alpha, the overflow crosses; a campaign fills three clusters; alpha grows and shrinks; tasks and data are moved; PART=transfer, campaign, elastic or rebalance plays one
-	@if [ "$$(id -u)" -eq 0 ]; then \
-	$(MAKE) --no-print-directory lab && $(BIN)/python lab/demo.py $(PART:%=--part %); else \
-	$(MAKE) -s --no-print-directory $(VENV)/ready && lab/apart $(BIN)/python lab/demo.py --embedded $(PART:%=--part %); fi
+ifneq (,$(filter-out $(PARTS),$(PART))$(word 2,$(PART)))
+$(error PART='$(PART)': not a part of the demo; expected one of $(PARTS))
+endif
+IS_ROOT := $(filter 0,$(shell id -u))
+demo: $(if $(IS_ROOT),lab,$(VENV)/ready) ## alice floods alpha, the overflow crosses; a campaign fills three clusters; alpha grows and shrinks; tasks and data are moved; PART=transfer, campaign, elastic or rebalance plays one
+	@$(if $(IS_ROOT),,lab/apart )$(BIN)/python lab/demo.py$(if $(IS_ROOT),, --embedded)$(PART:%= --part %)
 
 docs: $(VENV)/ready ## the pages in build/html and the man pages in build/man, warnings as errors
 	$(BIN)/sphinx-build -E -W --keep-going -q -b html docs build/html

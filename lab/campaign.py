@@ -15,7 +15,7 @@ from screen import Bars
 from stages import CLUSTERS, Stage, concluded
 
 TASKS = 300
-LIMIT_S = 170
+LIMIT_S = 600  # a busy machine takes several times the 100 s of an idle one
 LOOK_S = 1.0
 LONG = 'test "$CIGRI_CLUSTER" = beta && test $1 -lt 100'  # there they make way, so they take longer
 RUN = f"sh -c '{LONG} && sleep 5 || sleep 1' sh"
@@ -62,6 +62,9 @@ def play(stage: Stage, tasks: int = TASKS) -> int:
     wrong = _faults(stage, last, story, tasks, picture)
     _tell(stage, last, story)
     shown = f"when which of them ended where: {picture}"
+    if last.state != "terminated":
+        late = f"{last.ended} of {tasks} tasks have ended; {stage.late.format(number=number)}"
+        wrong = [f"the campaign has not finished after {LIMIT_S} s: {late}"]
     return concluded(f"{tasks} tasks", wrong, begun, shown, stage.next.format(number=number))
 
 
@@ -142,7 +145,6 @@ def _act(stage: Stage, look: Look, story: Story, tasks: int) -> None:
 def _faults(stage: Stage, last: Look, story: Story, tasks: int, picture: Path) -> list[str]:
     """Say what is not as it should be."""
     found = {
-        f"the campaign is {last.state} after {LIMIT_S} s": last.state != "terminated",
         f"{last.ended} tasks ended, {last.failed} of them failed": last.ended - last.failed < tasks,
         f"no task succeeded at {', '.join(set(CLUSTERS) - last.at.keys())}": len(last.at) < 3,
         "no task made way and ran again": not last.again,

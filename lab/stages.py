@@ -56,6 +56,7 @@ class Stage(Protocol):
     other: str
     directory: str  # where tasks run
     cut_words: str  # what is told when gamma goes
+    late: str  # what to tell of a campaign that goes on
     next: str  # what to tell at the end
 
     @contextmanager
@@ -97,6 +98,7 @@ class LabStage:
 
     person, other, directory, next = "alice", "bob", "~", LAB_NEXT
     cut_words = "gamma can't be reached any more"
+    late = "`gridstat {number}` shows the others"
 
     @contextmanager
     def quick_cycles(self, may_wait: Mapping[str, int]) -> Iterator[None]:
@@ -148,6 +150,7 @@ class FoldersStage:
 
     other, directory, next = "somebody", FOLDERS, FOLDERS_NEXT
     cut_words = "gamma answers no more: its database hangs"
+    late = "the others are gone with the clusters"
 
     def __init__(self) -> None:
         """Make the clusters that are not there; the runner comes with the cycles."""

@@ -1,0 +1,31 @@
+"""What `make demo` runs, and which words it refuses."""
+
+import subprocess
+
+import pytest
+
+from tests.docs.console import ROOT
+
+
+def make(*words: str) -> subprocess.CompletedProcess[str]:
+    """Return what make would do for these words; nothing is run."""
+    argv = ("make", "-n", *words)
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_the_demo_runs_after_a_target_of_its_own_has_built_the_lab() -> None:
+    """So `make -n` prints its line, as make runs each line with $(MAKE) in it."""
+    shown = make("demo", "PART=campaign")
+
+    assert shown.returncode == 0
+    assert "lab/demo.py" in shown.stdout.splitlines()[-1]
+    assert "--part campaign" in shown.stdout
+
+
+@pytest.mark.parametrize("part", ["foo", "transfer elastic"])
+def test_a_part_that_the_demo_does_not_have_is_refused_before_anything_is_built(part: str) -> None:
+    shown = make("demo", f"PART={part}")
+
+    assert shown.returncode == 2
+    assert shown.stdout == ""
+    assert f"PART='{part}': not a part of the demo; expected one of transfer" in shown.stderr
