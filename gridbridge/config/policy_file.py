@@ -8,13 +8,14 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from gridbridge.config import moved
 from gridbridge.config.capabilities import CAPABILITIES, GROUPS
-from gridbridge.config.sections import misplaced
+from gridbridge.config.sections import above_all, misplaced, named_alone
 from gridbridge.config.words import Table, key_name, table_of
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import ELSEWHERE
@@ -23,6 +24,7 @@ from gridbridge.model.settings import Moved
 from gridbridge.shell import trust
 
 TWICE = re.compile(r"^Cannot declare \((.*)\) twice( \(.*\))$")
+OVERWRITTEN = "Cannot overwrite a value"
 _TITLES = [group.title for group in GROUPS.values()]
 SECTIONS = f"the sections are {', '.join(_TITLES[:-1])} and {_TITLES[-1]}"
 AT_ONCE = os.O_NONBLOCK  # a FIFO would wait for its writer
@@ -60,7 +62,8 @@ def parsed(path: str, raw: bytes) -> Parsed:
     try:
         said = tomllib.loads(raw.decode())
     except ValueError as error:
-        raise ConfigError((f"{path}: {_place(error, raw)}; TOML 1.0 in UTF-8",)) from error
+        problems = _hidden(error, raw) or [f"{_place(error, raw)}; TOML 1.0 in UTF-8"]
+        raise ConfigError(tuple(f"{path}: {problem}" for problem in problems)) from error
     except RecursionError as error:
         wrong = "its values are nested too deeply; a table of texts is all that a key has"
         raise ConfigError((f"{path}: {wrong}",)) from error
@@ -110,6 +113,14 @@ def _place(error: ValueError, raw: bytes) -> str:
     return told.replace("at end of document", f"at line {len(raw.splitlines())}, the end")
 
 
+def _hidden(error: ValueError, raw: bytes) -> list[str]:
+    """Name the keys above every section where one of them has the name of a section below."""
+    if not str(error).startswith(OVERWRITTEN):
+        return []
+    above = re.split(rb"(?m)^[ \t]*\[", raw, maxsplit=1)[0]
+    return [problem for _, problem in above_all(tomllib.loads(above.decode()), GROUPS.values())]
+
+
 def _section_twice(told: re.Match[str]) -> str:
     """Name a section as its file has it, and not as Python's reader of TOML does."""
     name = ".".join(re.findall(r"'([^']*)'", told[1]))
@@ -117,13 +128,25 @@ def _section_twice(told: re.Match[str]) -> str:
 
 
 def _problems(sections: Table) -> Iterator[str]:
+    keys = dict(above_all(sections, GROUPS.values()))
+    yield from keys.values()
+    sections = {name: content for name, content in sections.items() if name not in keys}
     for name, group in GROUPS.items():
         yield from group.problems(sections.get(name, {}))
     yield from misplaced(sections, GROUPS.values())
-    for name in (name for name in sections if name not in GROUPS):
-        yield f"[{key_name(name)}]: unknown section; {SECTIONS}"
+    yield from _unknown(name for name in sections if name not in GROUPS)
     for capability in CAPABILITIES:
-        yield from capability.problems(sections)
+        yield from capability.problems(named_alone(sections, GROUPS.values()))
+
+
+def _unknown(names: Iterable[str]) -> Iterator[str]:
+    """Name the nearest section, or all of them, once."""
+    hint = SECTIONS
+    for name in names:
+        near = get_close_matches(name, GROUPS, 1)
+        told = f"{GROUPS[near[0]].title} is the nearest" if near else hint
+        yield f"[{key_name(name)}]: unknown section; {told}"
+        hint = hint if near else "they are named above"
 
 
 def _policy(sections: Table) -> Policy:

@@ -127,7 +127,12 @@ class Named(Generic[S]):
         if not isinstance(content, dict):
             yield f"[{self.name}]: {NO_SECTION} {self.title}"
             return
+        if keys := _nameless(content, self.kind):
+            written = ", ".join(map(key_name, keys))
+            yield f"[{self.name}] {written}: below a section without a name; {self.title}"
         for name, table in content.items():
+            if name in keys:
+                continue
             title = f"{self.name}.{key_name(name)}"
             if not self.form.holds(name):
                 yield f"[{title}]: wrong name; {self.form.right}"
@@ -146,12 +151,42 @@ class Named(Generic[S]):
 
 def misplaced(sections: Table, groups: Iterable[Group]) -> Iterator[str]:
     """Say of keys that a section does not have which other sections have them."""
-    known = [one for one in groups if isinstance(one, Single | Named)]
-    names = {one.title: {key.name for key in fields(one.kind)} for one in known}
-    for one in (one for one in known if isinstance(one, Single)):
-        for key in sorted(table_of(sections, one.name).keys() - names[one.title]):
+    judged = [group for group in groups if isinstance(group, Single | Named)]
+    names = {group.title: {key.name for key in fields(group.kind)} for group in judged}
+    for group in (group for group in judged if isinstance(group, Single)):
+        for key in sorted(table_of(sections, group.name).keys() - names[group.title]):
             if homes := [title for title, keys in names.items() if key in keys]:
-                yield f"{one.title} {key_name(key)}: this is a key of {' and '.join(homes)}"
+                yield f"{group.title} {key_name(key)}: this is a key of {' and '.join(homes)}"
+
+
+def above_all(sections: Table, groups: Iterable[Group]) -> Iterator[tuple[str, str]]:
+    """Give the keys that stand above every section, and what is wrong with each.
+
+    The name of sections (`queue = 5`) is such a key where a section that has no name has it.
+    """
+    judged = [group for group in groups if isinstance(group, Single | Named)]
+    for name, value in sections.items():
+        homes = [group for group in judged if name in (key.name for key in fields(group.kind))]
+        singles = [group.title for group in homes if isinstance(group, Single)]
+        if isinstance(value, dict) or _is_of_tables(value):
+            continue
+        if singles or name not in (group.name for group in judged):
+            titles = singles or [group.title for group in homes]
+            right = " or ".join(titles) if titles else "a section that has it"
+            yield name, f"{key_name(name)}: a key above every section; below {right}"
+
+
+def named_alone(sections: Table, groups: Iterable[Group]) -> Table:
+    """Return the sections without what stands where a section's name is missing."""
+    nested = {
+        group.name: table_of(sections, group.name) for group in groups if isinstance(group, Named)
+    }
+    named = {
+        name: {part: table for part, table in tables.items() if isinstance(table, dict)}
+        for name, tables in nested.items()
+        if tables
+    }
+    return {**sections, **named}
 
 
 def problems_of(
@@ -194,6 +229,16 @@ def text_of(title: str, section: S, as_usual: S) -> str:
         lines.append(f"\n# {describe(key).meaning}\n# {right(key)}; {default(key)}")
         lines.append(f"{'#' if is_default else ''}{key.name} = {toml(value)}")
     return "\n".join(lines) + "\n"
+
+
+def _nameless(content: Table, kind: "type[DataclassInstance]") -> list[str]:
+    """Return the section's own keys that stand where its name belongs."""
+    keys = {key.name for key in fields(kind)}
+    return [name for name, part in content.items() if name in keys and not isinstance(part, dict)]
+
+
+def _is_of_tables(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
 
 
 def _all_told(errors: Sequence[Exception], kind: "type[DataclassInstance]") -> Iterator[str]:

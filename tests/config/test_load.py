@@ -149,17 +149,55 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             GOOD + "[clusters.gamma]\n",
-            [f"[clusters]: unknown section; {SECTIONS}"],
+            ["[clusters]: unknown section; [cluster.NAME] is the nearest"],
             id="an unknown section",
         ),
         pytest.param(
+            GOOD + "[zzz]\n[yyy]\n[balnce]\n",
+            [
+                f"[zzz]: unknown section; {SECTIONS}",
+                "[yyy]: unknown section; they are named above",
+                "[balnce]: unknown section; [balance] is the nearest",
+            ],
+            id="sections like no other",
+        ),
+        pytest.param(
             "interval_s = 5\n" + GOOD,
-            [f"[interval_s]: unknown section; {SECTIONS}"],
+            [
+                "interval_s: a key above every section;"
+                " below [poller] or [runner] or [nikita] or [balance]"
+            ],
             id="a key above every section",
         ),
         pytest.param(
-            "queue = 5\n" + SITE + CLUSTERS,
-            ["[queue]: not a section; its keys stand below [queue.NAME]"],
+            "zzz = 5\n" + GOOD,
+            ["zzz: a key above every section; below a section that has it"],
+            id="an unknown key above every section",
+        ),
+        pytest.param(
+            'cluster = "alpha"\n' + CLUSTERS,
+            ["cluster: a key above every section; below [site]"],
+            id="a file without its first section",
+        ),
+        pytest.param(
+            'cluster = "alpha"\n',
+            [
+                "cluster: a key above every section; below [site]",
+                f"[site] cluster: missing; {A_CLUSTER_NAME}",
+            ],
+            id="a file without any section",
+        ),
+        pytest.param(
+            SITE + CLUSTERS.replace("[cluster.beta]\n", '[cluster]\nkind = "oar"\nssh = "b"\n'),
+            [
+                "[cluster] kind, ssh, qmaster_port, execd_port: below a section without a name;"
+                " [cluster.NAME]",
+            ],
+            id="a cluster without a name",
+        ),
+        pytest.param(
+            "pool = 5\n" + SITE + CLUSTERS,
+            ["[pool]: not a section; its keys stand below [pool.NAME]"],
             id="a value instead of sections",
         ),
         pytest.param(
@@ -169,7 +207,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             SITE + CLUSTERS + '[queue]\ncluster = "beta"\n',
-            ["[queue.cluster]: not a section; its keys stand below [queue.NAME]"],
+            ["[queue] cluster: below a section without a name; [queue.NAME]"],
             id="a queue without a name",
         ),
         pytest.param(
@@ -622,7 +660,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             SITE + "min_uid = 0\n" + CLUSTERS + QUEUE.replace("beta", "gamma") + "[poler]\n",
             [
                 "[site] min_uid = 0: out of range; a whole number, 1 to 4294967294",
-                f"[poler]: unknown section; {SECTIONS}",
+                "[poler]: unknown section; [poller] is the nearest",
                 '[queue.transfer-gamma] cluster = "gamma": undefined; a remote cluster (beta)',
             ],
             id="problems in several sections",
