@@ -4,6 +4,13 @@ This module imports nothing: the hot programs load it at every start.
 """
 
 
+def plain_words(error: BaseException) -> str:
+    """Return what an error says in words; of the system's own errors without their numbers."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return str(error) or type(error).__name__
+
+
 class GridbridgeError(Exception):
     """Anything that gridbridge says to its user in one line and without a traceback."""
 
@@ -217,6 +224,13 @@ class TooLong(CommandFailed):
         where = f" at {host}" if host else ""
         why = f"it printed more{where} than the {limit} that are read of it"
         super().__init__(argv, None, b"", why.encode(), host=host)
+
+
+class NotStarted(CommandFailed):
+    """A program of this host could not be started: its file is not there, or can't be run."""
+
+    def __init__(self, argv: tuple[str, ...], error: OSError) -> None:
+        super().__init__(argv, 127, b"", f"{argv[0]}: {error.strerror or error}".encode())
 
 
 class NotReached(CommandFailed):

@@ -29,7 +29,7 @@ from contextlib import suppress
 
 from gridbridge.apply.elastic import oar_nodes
 from gridbridge.config import policy_file
-from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.errors import ConfigError, GridbridgeError, plain_words
 from gridbridge.model.places import CONFIG
 from gridbridge.services.version import version
 from gridbridge.shell import account, synopsis, trust
@@ -70,7 +70,7 @@ def main() -> None:
     try:
         perform(tuple(sys.argv[1:]))
     except (GridbridgeError, OSError) as error:
-        os.write(2, f"gridbridge-as-root: {str(error).splitlines()[0]}\n".encode())
+        os.write(2, f"gridbridge-as-root: {plain_words(error).splitlines()[0]}\n".encode())
         sys.exit(REFUSED if isinstance(error, Refused | ConfigError) else FAILED)
 
 

@@ -12,11 +12,13 @@ from functools import partial
 import click
 
 from gridbridge.cli import output
-from gridbridge.errors import GridbridgeError, ReaderGone
+from gridbridge.errors import GridbridgeError, NotStarted, ReaderGone, plain_words
+from gridbridge.model.places import ELSEWHERE
 
 DEBUGS = ("gridbridge", "gridsub")  # programs that show where, by --debug
 DATED = ("gridbridge", "gridbridge-balance")  # cron appends their errors to a log
 DONE, ERROR = 0, 2
+OF_CLUSTERS = ("q", "oar")  # the programs of Grid Engine, and of OAR
 INTERRUPTED = 130  # as a shell reports SIGINT
 READER_GONE = 141  # as a shell reports SIGPIPE
 
@@ -54,12 +56,20 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
         return _told(name, error.format_message(), error.exit_code)
     except click.Abort:
         return _told(name, "interrupted", INTERRUPTED)
+    except NotStarted as error:
+        return _told(name, f"{error}{_remedy(error)}")
     except GridbridgeError as error:
         return _told(name, str(error))
     except Exception as error:  # the boundary: nobody above it could act
         _log.debug("unexpected", exc_info=True)
         hint = "; --debug shows where" if name in DEBUGS else ""
-        return _told(name, f"unexpected {type(error).__name__}: {error}{hint}")
+        return _told(name, f"unexpected {type(error).__name__}: {plain_words(error)}{hint}")
+
+
+def _remedy(error: NotStarted) -> str:
+    """Say where the programs of the site's own cluster are, if it is one of them."""
+    is_of_cluster = error.argv[0].rpartition("/")[2].startswith(OF_CLUSTERS)
+    return f"; {ELSEWHERE}, or set `binaries` of its [cluster.NAME]" if is_of_cluster else ""
 
 
 def _visible(error: click.NoSuchOption) -> click.NoSuchOption:

@@ -9,6 +9,7 @@ from gridbridge.errors import (
     NotAccepted,
     NotAdmitted,
     NotReached,
+    plain_words,
 )
 from gridbridge.methods.task import GUARDED, Task, now
 from gridbridge.model.message import ERROR, REQUEUE, Cause, Kind, Message, Outcome
@@ -37,7 +38,7 @@ def end_unable(task: Task, error: CommandFailed) -> str:
 def complain(error: Exception) -> None:
     """Write to the task's private log, which standard error is, if there is room."""
     try:
-        os.write(2, f"{now()} {error}\n".encode("utf-8", "replace"))
+        os.write(2, f"{now()} {plain_words(error)}\n".encode("utf-8", "replace"))
     except OSError:
         return
 

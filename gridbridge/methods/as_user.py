@@ -21,7 +21,7 @@ import sys
 from typing import NoReturn
 
 from gridbridge.batch import submitter
-from gridbridge.errors import GridbridgeError, NotOurs
+from gridbridge.errors import GridbridgeError, NotOurs, plain_words
 from gridbridge.methods.owner import (
     LIMIT_S,
     Refused,
@@ -116,7 +116,7 @@ def read_record(name: str) -> tuple[Message, int]:
         record = message.decode(data)
         parse_transfer(record.transfer)
     except (OSError, GridbridgeError) as error:
-        raise Refused(f"{name}: {error}") from error
+        raise Refused(f"{name}: {plain_words(error)}") from error
     remote_id = record.remote_id or "0"
     if record.kind != Kind.RECORD or not (remote_id.isascii() and remote_id.isdigit()):
         raise Refused(f"{name}: not a starter's record")

@@ -20,6 +20,7 @@ from gridbridge.errors import (
     NotRead,
     StateError,
     Untrusted,
+    plain_words,
 )
 from gridbridge.methods import scope
 from gridbridge.methods.scope import FIRST_SIGNAL, Scope
@@ -84,7 +85,7 @@ def leave(error: Exception) -> NoReturn:
 
 def in_a_line(error: Exception) -> str:
     """Return what it says as a part of a line, whatever a cluster or a person wrote there."""
-    return " ".join(str(error).split())[:1000]
+    return " ".join(plain_words(error).split())[:1000]
 
 
 def lift_limits() -> None:
@@ -105,7 +106,7 @@ def read_config(path: str) -> "dict[str, dict[str, object]]":
     try:
         return tomllib.loads(files.read(path, CONFIG_MAX_BYTES, trust.demanded())[0].decode())
     except (OSError, ValueError, GridbridgeError) as error:
-        raise Refused(f"{path}: {error}") from error
+        raise Refused(f"{path}: {plain_words(error)}") from error
 
 
 def require_person(config: "dict[str, dict[str, object]]", file: str, uid: int) -> None:

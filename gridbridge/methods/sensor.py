@@ -12,7 +12,7 @@ hangs.
 import os
 import time
 
-from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.errors import GridbridgeError, StateError, plain_words
 from gridbridge.model.places import HOME, PYTHON, SENSOR_LOG
 from gridbridge.model.transfer.load import closed
 from gridbridge.shell import lock
@@ -73,7 +73,7 @@ class Sensor:
         try:
             report = self._report(self._values(now))
         except (OSError, GridbridgeError) as error:
-            self._tell(str(error))
+            self._tell(plain_words(error))
             return self._report(closed(self._names))
         self._tell("")
         return report

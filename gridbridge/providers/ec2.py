@@ -13,7 +13,14 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ParseError, ProviderFailed
+from gridbridge.errors import (
+    AskAgain,
+    NoCapacity,
+    NotGranted,
+    ParseError,
+    ProviderFailed,
+    plain_words,
+)
 from gridbridge.model.elastic.machines import (
     HOST_KEY_TAG,
     OWNER_TAG,
@@ -307,7 +314,7 @@ def _code(error: Any) -> str:
 
 
 def _words(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return " ".join(plain_words(error).split())
 
 
 def _content(path: str) -> str:
@@ -321,4 +328,4 @@ def _content(path: str) -> str:
         with open(program.trusted(path), encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise ProviderFailed(f"{path}: {error}") from error
+        raise ProviderFailed(f"{path}: {plain_words(error)}") from error

@@ -13,7 +13,14 @@ from datetime import UTC, datetime
 from threading import RLock
 from typing import Any
 
-from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ParseError, ProviderFailed
+from gridbridge.errors import (
+    AskAgain,
+    NoCapacity,
+    NotGranted,
+    ParseError,
+    ProviderFailed,
+    plain_words,
+)
 from gridbridge.model.elastic.machines import HOST_KEY_TAG, Machine, MachineState
 from gridbridge.model.elastic.sections import Pool, ProviderSection
 from gridbridge.providers import credentials, reading
@@ -215,4 +222,4 @@ def _named(known: list[Any], wanted: str, noun: str) -> Any:
 
 
 def _words(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    return " ".join(plain_words(error).split())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
-from gridbridge.errors import NoCapacity, NotGranted, ProviderFailed
+from gridbridge.errors import NoCapacity, NotGranted, ProviderFailed, plain_words
 from gridbridge.model.elastic.machines import OWNER_TAG, POOL_TAG, Machine, MachineState
 from gridbridge.model.elastic.sections import PoweredHost, ProviderSection, Way
 from gridbridge.providers import credentials, program
@@ -177,7 +177,9 @@ class Woken:
                 sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
                 sender.sendto(magic_packet(self.mac), (address, int(port or DISCARD)))
         except (OSError, OverflowError) as error:  # no such port
-            raise NotGranted(f"power start {self.host}: {self.broadcast}: {error}") from error
+            raise NotGranted(
+                f"power start {self.host}: {self.broadcast}: {plain_words(error)}"
+            ) from error
 
     def off(self) -> None:
         """Have the program do it; a packet can't."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TypeVar
 
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.services.version import version
 from gridbridge.services.work.backoff import doubled
@@ -168,8 +168,8 @@ def _failed(daemon: Daemon[Seen, Plan], error: Exception) -> Exception:
     try:
         daemon.release()
     except FAILURES as other:
-        _log.error("event=not_released why=%r", str(other))
-    _log.error("event=cycle_failed why=%r", str(error))
+        _log.error("event=not_released why=%r", plain_words(other))
+    _log.error("event=cycle_failed why=%r", plain_words(error))
     return error
 
 

@@ -10,7 +10,7 @@ import os
 import select
 import time
 
-from gridbridge.errors import CommandFailed, TooLong
+from gridbridge.errors import CommandFailed, NotStarted, TooLong
 from gridbridge.model.route import BARE, Login
 from gridbridge.shell import runner, ssh
 
@@ -180,7 +180,7 @@ def _run(
         pid = runner.spawn(argv, BARE, [source, output, theirs[1]])
     except OSError as error:
         runner.close(ours)
-        raise CommandFailed(argv, 127, stderr=str(error).encode()) from error
+        raise NotStarted(argv, error) from error
     finally:
         runner.close([source, *theirs])
     try:

@@ -9,7 +9,7 @@ import os
 import select
 import time
 
-from gridbridge.errors import CommandFailed, TooLong
+from gridbridge.errors import CommandFailed, NotStarted, TooLong
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def run_on(
         pid = spawn(argv, env, [source, *theirs])
     except OSError as error:
         close(ours)
-        raise CommandFailed(argv, 127, b"", str(error).encode()) from error
+        raise NotStarted(argv, error) from error
     finally:
         close(theirs)
     try:
@@ -153,7 +153,7 @@ def run_unheard(
     try:
         pid = spawn(argv, env, [*theirs, theirs[-1]])
     except OSError as error:
-        raise CommandFailed(argv, 127, b"", str(error).encode()) from error
+        raise NotStarted(argv, error) from error
     finally:
         close(theirs)
     poll = select.poll()

@@ -10,7 +10,7 @@ import select
 import termios
 import time
 
-from gridbridge.errors import CommandFailed, TooLong
+from gridbridge.errors import NotStarted, TooLong
 from gridbridge.model.route import BARE, Login
 from gridbridge.shell import runner
 from gridbridge.shell.runner import Completed
@@ -33,7 +33,7 @@ class Line:
             self.pid = runner.spawn(argv, BARE, [self.theirs, *others])
         except OSError as error:
             self._close()
-            raise CommandFailed(argv, 127, b"", str(error).encode()) from error
+            raise NotStarted(argv, error) from error
         finally:
             runner.close(others)
 

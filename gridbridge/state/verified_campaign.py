@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 
-from gridbridge.errors import NotAsBrought, NotRead, StateError
+from gridbridge.errors import NotAsBrought, NotRead, StateError, plain_words
 from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE, file_of
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.shell import files
@@ -103,7 +103,7 @@ class VerifiedCampaign:
         try:
             whole, facts = files.read(f"{self._folder}/{name}", MAX_BYTES)
         except (OSError, StateError) as error:
-            raise NotRead(f"{name}: {error}") from error
+            raise NotRead(f"{name}: {plain_words(error)}") from error
         return whole, facts.st_uid
 
 

@@ -165,6 +165,30 @@ def test_an_unexpected_error_shows_its_place_only_with_debug(
     assert "Traceback" not in told
 
 
+@pytest.mark.parametrize(
+    ("words", "program"),
+    [(("-b", "y", "sleep", "1"), "qsub"), (("12",), "qstat")],
+    ids=["a job that is not submitted", "a job that is there"],
+)
+def test_without_the_clusters_programs_a_command_says_where_they_are(
+    words: tuple[str, ...],
+    program: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "gridbridge.toml"
+    queue = '[queue.transfer-beta]\ncluster = "beta"\nslots = 1\npending_limit = 1\n'
+    there = f'binaries = "{tmp_path}"\nqmaster_port = 1\n'
+    path.write_text(CONFIG.replace("qmaster_port = 1\n", there) + queue)
+
+    status = run(monkeypatch, "explain", "--config", str(path), "--to", "beta", *words)
+
+    remedy = "run this on the transfer host, where the service is, or set `binaries` of its"
+    wrong = f"{program}: {tmp_path}/{program}: No such file or directory; {remedy} [cluster.NAME]"
+    assert (status, capsys.readouterr().err) == (2, f"gridbridge: {wrong}\n")
+
+
 def an_item(state: State) -> Item:
     return Item(
         name="poller", state=state, found="f", right="r", commands=("mend",), where="", hint=""

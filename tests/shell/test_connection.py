@@ -212,6 +212,18 @@ def test_a_fifo_among_the_files_of_an_account_keeps_nobody_waiting(
     assert time.monotonic() - begun < LIMIT_S / 2
 
 
+@pytest.mark.usefixtures("server")
+def test_a_port_that_takes_no_connection_is_told_without_a_number_of_the_system() -> None:
+    with socket.socket() as shut:
+        shut.bind(("127.0.0.1", 0))
+        far = Login(host="127.0.0.1", port=str(shut.getsockname()[1]))
+        with pytest.raises(NotReached) as failed:
+            ssh.run(far, ("true",), {}, LIMIT_S)
+
+    assert "Unable to connect to port" in failed.value.words
+    assert "Errno" not in failed.value.words
+
+
 def test_an_endless_file_of_known_hosts_is_not_read(server: Server, tmp_path: Path) -> None:
     os.truncate(tmp_path / ".ssh/known_hosts", 1 << 40)
 

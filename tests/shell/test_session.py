@@ -86,4 +86,5 @@ def test_a_client_that_is_not_there_was_not_started() -> None:
         Line(("/no/ssh",))
 
     assert failed.value.status == 127
+    assert failed.value.words == "/no/ssh: No such file or directory"
     assert len(os.listdir("/proc/self/fd")) == before

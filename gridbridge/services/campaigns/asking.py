@@ -11,7 +11,7 @@ from gridbridge.apply.campaigns.asked import account_of, ours_alone
 from gridbridge.apply.clusters import away
 from gridbridge.batch.abilities import TellsArrayEnds
 from gridbridge.decisions.campaigns.ending.judge import Ends
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.model.campaigns.campaign import Array
 from gridbridge.model.job import AskedArray
 from gridbridge.model.policy import Policy
@@ -98,7 +98,7 @@ def _found(where: Away, name: str, sent: Sent, queues: tuple[str, ...]) -> Found
         seen, _ = status_of(where).snapshot(where, name, sent.jobs, queues, sent.jobs)
         return Found(snapshot=seen)
     except (GridbridgeError, OSError) as error:
-        return Found(trouble=str(error) or "no answer")
+        return Found(trouble=plain_words(error))
 
 
 def ends_of(

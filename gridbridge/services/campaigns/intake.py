@@ -16,7 +16,7 @@ from gridbridge.config.submission.jdl_values import MOST_TASKS
 from gridbridge.decisions.campaigns import admission as rules
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.decisions.campaigns.failures.leaps import ahead
-from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.errors import ConfigError, GridbridgeError, plain_words
 from gridbridge.model.campaigns.admission import Candidate, Rule
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState
 from gridbridge.model.campaigns.events import ROOTS, Code, Kind
@@ -114,7 +114,7 @@ class Intake:
             yield
         except (GridbridgeError, OSError) as error:
             if token not in self._waiting:
-                _log.error("event=not_taken_now token=%s why=%r", token, str(error))
+                _log.error("event=not_taken_now token=%s why=%r", token, plain_words(error))
             self._waiting.add(token)
         except Exception:
             _log.exception("event=not_taken token=%s", token)

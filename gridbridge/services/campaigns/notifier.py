@@ -14,7 +14,7 @@ from functools import partial
 
 from gridbridge.apply.campaigns import telling
 from gridbridge.decisions.campaigns import notices as rules
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.model.campaigns.notices import Happened, Message, Subscription
 from gridbridge.model.campaigns.sections import Notifications
 from gridbridge.shell.clock import Clock
@@ -55,7 +55,7 @@ class _Sending:
         try:
             self._work()
         except (GridbridgeError, OSError) as error:
-            self.error = str(error) or repr(error)
+            self.error = plain_words(error)
 
 
 class Notifier:

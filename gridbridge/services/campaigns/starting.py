@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from gridbridge.apply import as_user
+from gridbridge.errors import plain_words
 from gridbridge.model.policy import Policy
 from gridbridge.services import cycle, process
 from gridbridge.services.configuration import Configuration
@@ -47,7 +48,7 @@ def start(name: str, does: str, every_s: int, lock: str, load: Callable[[], Make
     except cycle.FAILURES as error:
         if isinstance(error, RuntimeError) and not has_no_room(error):
             raise
-        print(f"{name}: {error}", file=sys.stderr)  # noqa: T201 - no log may exist
+        print(f"{name}: {plain_words(error)}", file=sys.stderr)  # noqa: T201 - no log may exist
         sys.exit(WRONG)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from gridbridge.apply.adapters import adapter_of, status_of
 from gridbridge.apply.campaigns.asked import ours_alone
 from gridbridge.apply.clusters import away
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.events import BARRING, Code
 from gridbridge.model.campaigns.steps import is_step
@@ -132,7 +132,9 @@ class Looking:
         try:
             return self._sent_away.staying(sent), self._sent_away.reached(answers)
         except (GridbridgeError, OSError) as error:
-            _log.warning("event=no_answer cluster=%s why=%r", self._policy.site.cluster, str(error))
+            _log.warning(
+                "event=no_answer cluster=%s why=%r", self._policy.site.cluster, plain_words(error)
+            )
             return frozenset(), frozenset()
 
     def _ask(self, arrays: Iterable[Array], others: Set[int]) -> dict[str, ClusterSnapshot | None]:
@@ -155,7 +157,7 @@ class Looking:
         try:
             return status_of(where).snapshot(where, name, jobs, queues)[0]
         except (GridbridgeError, OSError) as error:
-            _log.warning("event=no_answer cluster=%s why=%r", name, str(error))
+            _log.warning("event=no_answer cluster=%s why=%r", name, plain_words(error))
             return None
 
     def _listed(

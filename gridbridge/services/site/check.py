@@ -21,7 +21,7 @@ from gridbridge.decisions.site import (
 )
 from gridbridge.decisions.site.setup.host import value_findings
 from gridbridge.decisions.transfer import dropped_clusters
-from gridbridge.errors import ConfigError, GridbridgeError, NotAdmitted, Untrusted
+from gridbridge.errors import ConfigError, GridbridgeError, NotAdmitted, Untrusted, plain_words
 from gridbridge.model.attributes import Settings, words
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
@@ -172,7 +172,7 @@ def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[Finding]:
         transfers = shown.read_transfers(folder)
     except (GridbridgeError, OSError) as error:
         hint = "gridbridge-poller publishes it again when a transfer changes, or when it is started"
-        yield Finding(item="published", state=State.BROKEN, found=str(error), hint=hint)
+        yield Finding(item="published", state=State.BROKEN, found=plain_words(error), hint=hint)
         return
     yield from dropped_clusters.findings(transfers, policy.clusters)
 

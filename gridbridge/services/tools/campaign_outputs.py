@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from gridbridge.apply.clusters import away
 from gridbridge.config.submission.jdl_values import OUTPUT
-from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.errors import GridbridgeError, StateError, plain_words
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.places import CAMPAIGNS, CONFIG
@@ -145,7 +145,7 @@ def _fetch(cluster: str, tasks: list[ShownTask], to: str, at: Mapping[str, Place
     except KeyError:
         return Fetched(cluster=cluster, files=0, problem="not configured any more")
     except (GridbridgeError, OSError) as error:
-        return Fetched(cluster=cluster, files=_present(names, to), problem=str(error))
+        return Fetched(cluster=cluster, files=_present(names, to), problem=plain_words(error))
     return Fetched(cluster=cluster, files=_present(names, to))
 
 

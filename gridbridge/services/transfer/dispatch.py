@@ -8,7 +8,7 @@ from functools import partial
 from gridbridge.apply.ownerless import NotDeleted
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer.endings import verdict_of
-from gridbridge.errors import Disputed, GridbridgeError, NotOurs
+from gridbridge.errors import Disputed, GridbridgeError, NotOurs, plain_words
 from gridbridge.model.message import Message, short
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Key, Transfer
@@ -80,7 +80,9 @@ class Dispatcher:
                 self.not_deleted.append((action.transfer, str(error)))
                 self._rest(name)
             except (GridbridgeError, OSError) as error:
-                _log.warning("event=failed act=%s why=%r", action.act.value, short(str(error)))
+                _log.warning(
+                    "event=failed act=%s why=%r", action.act.value, short(plain_words(error))
+                )
                 self._rest(name)
             except Exception:  # of one act of one transfer
                 _log.exception("event=fault act=%s name=%s", action.act.value, action.transfer.name)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from queue import Empty, Full, Queue
 
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.services.watch.push import AGAIN_S, Rate
 from gridbridge.shell.retry import until_stopped
 
@@ -55,7 +55,7 @@ class Listener:
         try:
             self._thread.start()
         except RuntimeError as error:
-            self._tell(str(error))
+            self._tell(plain_words(error))
 
     def _take(self) -> list[int]:
         ids = []
@@ -72,7 +72,7 @@ class Listener:
         try:
             self._hear()
         except (GridbridgeError, OSError) as error:
-            self._tell(str(error))
+            self._tell(plain_words(error))
 
     def _hear(self) -> None:
         for ids in self._ends():

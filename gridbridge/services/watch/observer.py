@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gridbridge.apply.adapters import status_of
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.model.route import Away
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, Sent
 from gridbridge.model.users import Users
@@ -143,7 +143,7 @@ class Observer:
         try:
             return asked.result()
         except NotStarted as error:
-            return Answer(cluster=self.cluster, trouble=str(error))
+            return Answer(cluster=self.cluster, trouble=plain_words(error))
 
     def _keep_to_interval(self) -> None:
         """Set the time of the next question, after the last one."""
@@ -180,7 +180,7 @@ class Observer:
                 self._where, self.cluster, wanted | sent.jobs, self._transfer_queues, sent.jobs
             )
         except (GridbridgeError, OSError) as error:
-            return Answer(cluster=self.cluster, trouble=str(error))
+            return Answer(cluster=self.cluster, trouble=plain_words(error))
         except Exception as error:  # an odd answer of one cluster does not end the service
             _log.exception("event=fault cluster=%s", self.cluster)
             return Answer(cluster=self.cluster, trouble=f"{type(error).__name__}: {error}")
@@ -199,7 +199,7 @@ class Observer:
         try:
             return status_of(self._where).vocabulary(self._where)
         except Exception as error:  # as of its status
-            _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, str(error))
+            _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, plain_words(error))
             return None
 
     def _owned(self, seen: ClusterSnapshot) -> ClusterSnapshot:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge import __version__
+from gridbridge.errors import plain_words
 from gridbridge.model.route import Away, Login
 from gridbridge.model.snapshot import ClusterSnapshot, Sent
 from gridbridge.shell.clock import Clock
@@ -107,5 +108,5 @@ def _read(cluster: str, last: LastAnswer) -> ClusterSnapshot | None:
     try:
         return answer_rows.decode(last.content, cluster, last.asked_at)
     except Exception as error:  # it is asked then; another program may have written anything
-        _log.warning("event=not_shared cluster=%s why=%r", cluster, str(error))
+        _log.warning("event=not_shared cluster=%s why=%r", cluster, plain_words(error))
         return None

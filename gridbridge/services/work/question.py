@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.services.work.workers import Workers
 
 AT_ONCE = 100  # jobs in one question
@@ -59,5 +59,5 @@ class Question(Generic[Subject, Told]):
             return subject, asked.result()
         except (GridbridgeError, OSError) as error:
             where = f"act={self._name} cluster={self._cluster}"
-            _log.warning("event=failed %s why=%r", where, str(error))
+            _log.warning("event=failed %s why=%r", where, plain_words(error))
             return None

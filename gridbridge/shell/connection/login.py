@@ -14,7 +14,7 @@ import paramiko
 from paramiko import AuthenticationException, BadHostKeyException, SSHConfig, SSHException
 from paramiko.hostkeys import InvalidHostKey
 
-from gridbridge.errors import NotReached
+from gridbridge.errors import NotReached, plain_words
 from gridbridge.model.route import Login
 from gridbridge.shell import files
 from gridbridge.shell.ssh import ALIVE_S, CLIENT, FAILED
@@ -71,7 +71,9 @@ def _found(path: str, host: str) -> dict[str, str | list[str]] | None:
                 text = file.read(MOST_BYTES)
         return None if CONDITION.search(text) else {**SSHConfig.from_text(text).lookup(host)}
     except (SSHException, OSError, ValueError) as error:
-        raise NotReached((CLIENT,), FAILED, stderr=f"{path}: {error}".encode()) from error
+        raise NotReached(
+            (CLIENT,), FAILED, stderr=f"{path}: {plain_words(error)}".encode()
+        ) from error
 
 
 def connect(known: ConfiguredLogin, limit_s: float) -> paramiko.SSHClient:
@@ -158,4 +160,4 @@ def words_of(error: Exception) -> bytes:
         return DENIED
     if "not found in known_hosts" in str(error):  # RejectPolicy
         return UNKNOWN
-    return (str(error) or type(error).__name__).encode()
+    return plain_words(error).encode()

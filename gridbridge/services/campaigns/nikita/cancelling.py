@@ -2,6 +2,7 @@
 
 import logging
 
+from gridbridge.errors import plain_words
 from gridbridge.model.campaigns.request import Asked, Verb
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED, RUNNER_LOCK
 from gridbridge.services.campaigns.requests import Do, Requests, answer
@@ -45,5 +46,5 @@ class Cancelling:
         try:
             return answer(one, does, self._folder, self._published)
         except Exception as error:
-            _log.warning("event=not_taken_now token=%s why=%r", one.token, str(error))
+            _log.warning("event=not_taken_now token=%s why=%r", one.token, plain_words(error))
             return False

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.model.job import ArrayLimits
 from gridbridge.model.policy import Policy
 from gridbridge.shell.clock import Clock
@@ -42,6 +42,6 @@ class Limits:
         try:
             self._known[name] = system.array_limits(where)
         except (GridbridgeError, OSError) as error:
-            _log.warning("event=no_limits cluster=%s why=%r", name, str(error))
+            _log.warning("event=no_limits cluster=%s why=%r", name, plain_words(error))
             return False
         return True

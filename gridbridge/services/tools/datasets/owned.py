@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.model.places import CONFIG
 from gridbridge.services.rebalance import storing
 from gridbridge.services.rebalance.replicas import Outcome
@@ -41,7 +41,7 @@ def main() -> int:
             raise GridbridgeError(f"{verb}: {len(rest)} areas")
         outcome = act(served, name, *rest)
     except (GridbridgeError, OSError) as error:
-        print(" ".join(str(error).split()), file=sys.stderr)  # noqa: T201
+        print(" ".join(plain_words(error).split()), file=sys.stderr)  # noqa: T201
         return WRONG
     print(json.dumps(told(outcome)))  # noqa: T201
     return DONE if outcome.is_done else NOT_DONE
@@ -68,7 +68,7 @@ def _looked(served: Served, name: str) -> dict[str, object]:
             return {"name": name, "gone": True}
         dataset, is_busy = served.seen(name)
     except (GridbridgeError, OSError) as error:
-        return {"name": name, "fault": str(error)}
+        return {"name": name, "fault": plain_words(error)}
     return {"name": name, "dataset": encode(dataset), "busy": is_busy}
 
 

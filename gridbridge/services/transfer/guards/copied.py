@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from gridbridge.apply.transfer.home import LocalTasks
 from gridbridge.decisions.transfer import guards
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.services.transfer.ledger import Ledger
@@ -62,7 +62,7 @@ class Copies:
         try:
             self._tasks.free_copy(job)
         except (GridbridgeError, OSError) as error:
-            _log.warning("event=failed act=free_copy job=%d why=%r", job, str(error))
+            _log.warning("event=failed act=free_copy job=%d why=%r", job, plain_words(error))
         else:
             why = f"qresub has copied the guard of job {original}, which is away"
             _log.info("event=freed job=%d why=%r", job, why)
