@@ -3,8 +3,13 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from configparser import ConfigParser
 from pathlib import Path
+from textwrap import indent
+from zipfile import ZipFile
+
+import pytest
 
 from gridbridge.services.version import COMMIT
 
@@ -64,3 +69,98 @@ def test_what_is_built_says_of_which_commit_it_is_and_the_checkout_does_not(
     shutil.rmtree(checkout / ".git")
     subprocess.run(build, cwd=checkout, check=True)
     assert not (built / "gridbridge" / COMMIT).exists()
+
+
+MODULES = 150  # of the small package whose versions the tests install
+PROGRAM = f"""import importlib
+found = {{importlib.import_module(f"gridbridge.part{{n}}").VERSION for n in range({MODULES})}}
+assert len(found) == 1, found
+"""
+
+
+def wheel(folder: Path, version: str) -> Path:
+    """Return a wheel of a package of many modules, each of which tells the version."""
+    path = folder / f"gridbridge-{version}-py3-none-any.whl"
+    about = f"gridbridge-{version}.dist-info"
+    files = {f"gridbridge/part{n}.py": f"VERSION = {version!r}\n" for n in range(MODULES)} | {
+        "gridbridge/__init__.py": "",
+        "gridbridge/main.py": "def main():\n" + indent(PROGRAM, "    "),
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: gridbridge\nVersion: {version}\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{about}/entry_points.txt": "[console_scripts]\nshown = gridbridge.main:main\n",
+    }
+    record = "".join(f"{name},,\n" for name in (*files, f"{about}/RECORD"))
+    with ZipFile(path, "w") as packed:
+        for name, text in {**files, f"{about}/RECORD": record}.items():
+            packed.writestr(name, text)
+    return path
+
+
+def build(dest: Path, of: Path) -> Path:
+    """Install a wheel's environment; return it."""
+    argv = (ROOT / "tools/environment", dest, of)
+    done = subprocess.run(argv, check=True, cwd=ROOT, capture_output=True, text=True)
+    return dest / done.stdout.strip()
+
+
+def plain(dest: Path, of: Path) -> None:
+    """Install as earlier versions did: into a folder."""
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", dest / "venv"], check=True)
+    pip = (ROOT / ".venv/bin/pip", "--python", dest / "venv/bin/python3", "install", "--quiet")
+    subprocess.run([*pip, of], check=True)
+
+
+@pytest.mark.parametrize("first", [build, plain], ids=["link", "folder"])
+def test_programs_that_start_during_an_upgrade_have_one_version_whole(
+    tmp_path: Path, first: Callable[[Path, Path], object]
+) -> None:
+    """A program that imports while pip works in the folder that it imports from fails."""
+    first(tmp_path, wheel(tmp_path, "1"))
+    argv = [tmp_path / "venv/bin/python3", "-I", "-c", PROGRAM + "print(*found)"]
+    upgrade = subprocess.Popen(
+        [ROOT / "tools/environment", tmp_path, wheel(tmp_path, "2")],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+    )
+    ran = []
+    while upgrade.poll() is None:
+        ran.append(subprocess.run(argv, check=False, capture_output=True, text=True))
+    upgrade.communicate()
+    ran.append(subprocess.run(argv, check=False, capture_output=True, text=True))
+
+    assert [done.stderr for done in ran if done.returncode] == []
+    assert (ran[0].stdout, ran[-1].stdout, upgrade.returncode) == ("1\n", "2\n", 0)
+
+
+def test_an_environment_stays_while_a_program_runs_in_it(tmp_path: Path) -> None:
+    """The one that was in use stays in any case: programs of other hosts may run in it."""
+    first = build(tmp_path, wheel(tmp_path, "1"))
+    (packages,) = first.glob("lib/python3*/site-packages")
+    (packages / "driver.py").touch()
+    halves = f"import gridbridge.part0, sys; sys.stdin.read(); {PROGRAM}print(*found)"
+    argv = [first.resolve() / "bin/python3", "-I", "-c", halves]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        second = build(tmp_path, wheel(tmp_path, "2"))
+        third = build(tmp_path, wheel(tmp_path, "3"))
+
+        assert {*tmp_path.glob("venv-*")} == {first, second, third}
+        assert running.communicate(b"")[0] == b"1\n"
+    fourth = build(tmp_path, wheel(tmp_path, "4"))
+    assert {*tmp_path.glob("venv-*")} == {third, fourth}
+    assert (tmp_path / "venv").readlink() == Path(fourth.name)
+    assert (fourth / "bin/shown").read_text().startswith(f"#!{fourth}/bin/python3\n")
+    subprocess.run([tmp_path / "venv/bin/shown"], check=True)
+    subprocess.run([tmp_path / "venv/bin/python3", "-I", "-c", "import driver"], check=True)
+
+
+def test_a_program_goes_on_with_the_version_in_which_it_started(tmp_path: Path) -> None:
+    """Started through the link, which leads to another version when it imports the rest."""
+    build(tmp_path, wheel(tmp_path, "1"))
+    halves = f"import sys; print(flush=True); sys.stdin.read(); {PROGRAM}print(*found)"
+    argv = [tmp_path / "venv/bin/python3", "-I", "-c", halves]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        assert running.stdout
+        running.stdout.readline()
+        build(tmp_path, wheel(tmp_path, "2"))
+
+        assert running.communicate(b"")[0] == b"1\n"

@@ -1,5 +1,6 @@
 """Gridbridge on a host of the lab that has none: another site than alpha's."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,11 +22,18 @@ mkdir /opt/gridbridge /var/spool/gridbridge  # empty on every host of the lab
 """
 
 
+def is_older(name: str, used: str) -> bool:
+    """Say whether that is an environment from before the last installation."""
+    return name.startswith("venv-") and name != used
+
+
 @contextmanager
 def installed(grid: Grid, host: str) -> Iterator[None]:
     """Have the lab's gridbridge on a host, and nothing of it afterwards."""
     opt = subprocess.run([LAB, "path", "opt"], check=True, capture_output=True, text=True).stdout
     left_out = [f"--exclude={one}" for one in NOT_NEEDED]
+    used = os.readlink(f"{opt.strip()}/venv")
+    left_out += [f"--exclude=./{one}" for one in os.listdir(opt.strip()) if is_older(one, used)]
     packed = subprocess.run(
         ["tar", "-C", opt.strip(), *left_out, "-c", "."], check=True, capture_output=True
     ).stdout

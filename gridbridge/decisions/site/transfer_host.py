@@ -144,7 +144,7 @@ def _tree(top: str, found: TreeFacts) -> Finding:
     if not found.wrong:
         return Finding(item=item, state=State.OK, found=f"root's alone, {found.files} files")
     more = f", and {len(found.wrong) - 1} more" if found.wrong[1:] else ""
-    within = f"chown -hR root:root {name} && chmod -R go-w {name}"
+    within = f"chown -hR root:root {name}/ && chmod -R go-w {name}/"  # the end follows a link
     mend = shell(" && ".join((*found.above, within)))
     right = "root's with all in it, and nobody else writes there"
     hint = "what others wrote stays: install gridbridge again if you can't tell what that is"
@@ -156,7 +156,7 @@ def _interpreter(facts: HostFacts) -> Finding:
     if not facts.import_trouble:
         return Finding(item=item, state=State.OK, found="yes")
     folder = PYTHON.removesuffix("/bin/python3")
-    mend = shell(f"chown -R root:root {folder} && chmod -R a+rX,go-w {folder}")
+    mend = shell(f"chown -hR root:root {folder}/ && chmod -R a+rX,go-w {folder}/")
     return broken(item, facts.import_trouble, "yes", mend)
 
 
