@@ -90,6 +90,10 @@ def test_commands_are_written_as_a_script(model: Path, tmp_path: Path) -> None:
         (7, "vm|1|1|1|asleep|Y|two.example||ext|", "its status is 'asleep'; expected one of run"),
         (7, "vm|1|1|1|running|Y|two.example||tape|", "the disk template is 'tape'; expected one"),
         (7, "vm|1|1|1|running|y|two.example||ext|", "whether it is balanced is 'y'; expected Y or"),
+        (3, "one|-(1)|0|1|1|1|4|M|uuid", "the node's memory is '-(1)'; expected a number"),
+        (3, "one|1e18|0|1|1|1|4|M|uuid", "the node's memory is '1e18'; expected a number below"),
+        (3, "one|1|(0) |1|1|1|4|M|uuid", "its own memory is '(0) '; expected a whole number"),
+        (10, f"other{SPECS}", "0 groups are called 'other'; expected one"),
         (10, "|1,2|||4.0|1.0", "an instance's size is '1,2'; expected six whole numbers"),
     ],
 )
@@ -206,3 +210,27 @@ def test_inconsistent_data_is_told_as_hsqueeze_tells_it(tmp_path: Path) -> None:
         "Warning: cluster has inconsistent data:",
         "  - node one is missing 872 MB ram and 6 GB disk",
     ]
+
+
+def test_a_node_that_is_primary_and_secondary_counts_as_the_secondary_alone(
+    tmp_path: Path,
+) -> None:
+    text = DOUBLE.format(role="N").replace("two|drbd", "one|ext")
+    (tmp_path / "model").write_text(text.replace("|8872|3102|", "|8000|3102|"))
+    done = CliRunner().invoke(gridbridge, ["squeeze", "--model", str(tmp_path / "model")])
+
+    assert done.stderr.splitlines()[1:] == [
+        "  - node two is missing 872 MB ram and 1 GB disk",
+        "  - node one is missing 1000 MB ram and 0 GB disk",
+    ]
+
+
+def test_a_policy_is_of_the_one_group_with_that_name_or_uuid(model: Path, tmp_path: Path) -> None:
+    policy = f"uuid{SPECS}\n".replace("|128,", "|4096,", 1)
+    model.write_text(MODEL + policy)
+    run(model, "-S", str(tmp_path / "saved"))
+
+    assert "\ndefault|4096,1," in (tmp_path / "saved.original").read_text()
+
+    model.write_text(f"uuid|other|preferred||\n{MODEL}{policy}")
+    assert "2 groups are called 'uuid'; expected one" in str(run(model).exception)

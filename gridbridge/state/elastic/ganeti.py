@@ -5,7 +5,7 @@ section is an empty line too. Fields that older versions did not write may be mi
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
@@ -26,8 +26,12 @@ from gridbridge.model.elastic.ganeti import (
 
 SECTIONS = ("groups", "nodes", "instances", "tags", "policies")
 ALLOCATIONS = ("preferred", "last_resort", "unallocable")
-WHOLE = re.compile(r"-?[0-9]{1,18}").fullmatch
-NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?(e-?[0-9]{1,2})?").fullmatch
+BASED = r"0[xX][0-9a-fA-F]{1,14}|0[oO][0-7]{1,18}"
+WHOLE = re.compile(rf"(-\s*)?({BASED}|[0-9]{{1,18}})").fullmatch
+NUMBER = re.compile(
+    rf"(-\s*)?({BASED}|[0-9]{{1,18}}(?:\.[0-9]{{1,18}})?(?:[eE][-+]?[0-9]{{1,2}})?)"
+).fullmatch
+MOST = 1e18  # hsqueeze's own numbers overflow soon after
 NODE_LATER = ("1", "", "N", "0", "1", "1.0")  # what a line that ends before these means
 INSTANCE_LATER = ("1", "-", "N")
 Word = TypeVar("Word", bound=StrEnum)
@@ -52,15 +56,16 @@ class Row:
 
     def whole(self, at: int, name: str) -> int:
         """Return a whole number."""
-        if not WHOLE(self.fields[at]):
+        if (value := _whole(self.fields[at])) is None:
             raise self.wrong(f"{name} is {self.fields[at]!r}", "a whole number")
-        return int(self.fields[at])
+        return value
 
     def number(self, at: int, name: str) -> float:
         """Return a number, maybe with decimals."""
-        if not NUMBER(self.fields[at]):
-            raise self.wrong(f"{name} is {self.fields[at]!r}", "a number")
-        return float(self.fields[at])
+        value = _number(self.fields[at])
+        if value is None or abs(value) >= MOST:
+            raise self.wrong(f"{name} is {self.fields[at]!r}", "a number below 10^18")
+        return value
 
     def is_yes(self, at: int, name: str) -> bool:
         """Y or N."""
@@ -79,6 +84,29 @@ class Row:
         if self.fields[at] not in places:
             raise self.wrong(f"there is no {name} {self.fields[at]!r}", "one that is told before")
         return places[self.fields[at]]
+
+
+def _whole(text: str) -> int | None:
+    """Read a whole number as hsqueeze does: blanks before it, and parentheses, may be there."""
+    if not (found := WHOLE(_bare(text))):
+        return None
+    value = int(found[2], 0 if found[2][1:2] in tuple("xXoO") else 10)
+    return -value if found[1] else value
+
+
+def _number(text: str) -> float | None:
+    """Read a number, maybe with decimals, in the same way."""
+    if not (found := NUMBER(_bare(text))):
+        return None
+    value = float(int(found[2], 0)) if found[2][1:2] in tuple("xXoO") else float(found[2])
+    return -value if found[1] else value
+
+
+def _bare(text: str) -> str:
+    text = text.lstrip()
+    while text.startswith("(") and text.endswith(")"):
+        text = text[1:-1].strip()
+    return text
 
 
 MOST_BYTES = 64 << 20  # that of 10,000 nodes with 100,000 instances is a third
@@ -110,16 +138,24 @@ def parse(text: str, path: str) -> Cluster:
     rows = _rows(sections["instances"], path, 10, INSTANCE_LATER)
     instances = tuple(_instance(row, at_node) for row in rows)
     policy = DEFAULT_POLICY
-    at_name = {one.name: at for at, one in enumerate(groups)}
     for row in _rows(sections["policies"], path, 6, ()):
         told = _policy(row)
         if not row.fields[0]:
             policy = told
             continue
-        at = row.place(0, "group", at_name)
+        at = _owner(row, groups)
         groups[at] = replace(groups[at], policy=told)
     tags = tuple(line for _, line in sections["tags"])
     return Cluster(groups=tuple(groups), nodes=nodes, instances=instances, tags=tags, policy=policy)
+
+
+def _owner(row: Row, groups: Sequence[Group]) -> int:
+    """Return the index of the group that a policy is of, by its name or uuid."""
+    owner = row.fields[0]
+    found = [at for at, group in enumerate(groups) if owner in (group.name, group.uuid)]
+    if len(found) != 1:
+        raise row.wrong(f"{len(found)} groups are called {owner!r}", "one")
+    return found[0]
 
 
 Lines = list[tuple[int, str]]  # with their numbers
@@ -172,7 +208,7 @@ def _group(row: Row) -> Group:
             f"the allocation policy is {allocation!r}", f"one of {', '.join(ALLOCATIONS)}"
         )
     return Group(
-        name=row.text(0, "the group's name"),
+        name=row.fields[0],
         uuid=row.text(1, "the group's uuid"),
         allocation=allocation,
         tags=_listed(row.fields[3]),
@@ -223,7 +259,7 @@ def _instance(row: Row, nodes: Mapping[str, int]) -> Instance:
     if row.is_yes(12, "whether it is forthcoming"):
         raise row.wrong("the instance is forthcoming", "one that is there")
     return Instance(
-        name=row.text(0, "the instance's name"),
+        name=row.fields[0],
         mem=row.whole(1, "its memory"),
         disk=row.whole(2, "its disk space"),
         vcpus=row.whole(3, "its number of processors"),
@@ -255,11 +291,11 @@ def _policy(row: Row) -> Policy:
 
 
 def _spec(row: Row, text: str) -> Spec:
-    numbers = text.split(",")
-    if len(numbers) < 6 or not all(WHOLE(number) for number in numbers[:6]):
+    numbers = [value for value in map(_whole, text.split(",")[:6]) if value is not None]
+    if len(numbers) < 6:
         raise row.wrong(
             f"an instance's size is {text!r}",
             "six whole numbers: memory, processors, disk space, disks, network cards, spindles",
         )
-    mem, vcpus, disk, disks, nics, spindles = map(int, numbers[:6])
+    mem, vcpus, disk, disks, nics, spindles = numbers
     return Spec(mem=mem, vcpus=vcpus, disk=disk, disks=disks, nics=nics, spindles=spindles)

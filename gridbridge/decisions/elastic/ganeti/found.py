@@ -24,8 +24,8 @@ def inconsistencies(cluster: Cluster) -> tuple[str, ...]:
     """Name the nodes with much memory or disk neither free nor an instance's, last node first."""
     taken, stored = _taken(cluster), [0] * len(cluster.nodes)
     for instance in cluster.instances:
-        for index in (instance.primary, instance.secondary):
-            stored[index] += instance.disk if index != NO_NODE else 0
+        for index in {instance.primary, instance.secondary} - {NO_NODE}:
+            stored[index] += instance.disk
     found = list[str]()
     for node, used_mem, used_disk in zip(cluster.nodes, taken, stored, strict=True):
         mem = int(node.mem) - node.own_mem - used_mem - node.free_mem
@@ -37,10 +37,14 @@ def inconsistencies(cluster: Cluster) -> tuple[str, ...]:
 
 
 def _taken(cluster: Cluster) -> list[int]:
-    """Return the memory of each node's own instances."""
+    """Return the memory of each node's own instances.
+
+    hsqueeze counts a node that is both the primary and the secondary as the secondary alone.
+    """
     taken = [0] * len(cluster.nodes)
     for one in cluster.instances:
-        taken[one.primary] += one.mem if one.status.takes_memory else 0
+        if one.status.takes_memory and one.primary != one.secondary:
+            taken[one.primary] += one.mem
     return taken
 
 
@@ -126,6 +130,7 @@ def first_loads(
     """Return what all nodes carry as they were found."""
     loads = [_empty(node) for node in cluster.nodes]
     for one, burden in zip(cluster.instances, asked, strict=True):
+        before = loads[one.secondary] if one.secondary != NO_NODE else None
         load, hardware = loads[one.primary], known[one.primary]
         loads[one.primary] = load._replace(
             live_mem=load.live_mem + burden.live_mem,
@@ -137,9 +142,9 @@ def first_loads(
             location=load.location + misplaced(hardware, burden),
             pairs=counted(load.pairs, pairs(hardware, burden), 1),
         )
-        if one.secondary == NO_NODE:
+        if before is None:
             continue
-        load, hardware = loads[one.secondary], known[one.secondary]
+        load, hardware = before, known[one.secondary]
         needed = load.peers.get(one.primary, 0) + burden.kept_mem
         loads[one.secondary] = load._replace(
             secondaries=load.secondaries + 1,
