@@ -14,6 +14,7 @@ import pytest
 
 from bench import elastic, qstat_parse, rebalance
 from gridbridge.batch.gridengine.parse import parse_status
+from gridbridge.decisions.elastic.demand.placing import hosts_for
 from gridbridge.model.elastic.sections import Balance, Demand, Pool
 from gridbridge.services.elastic import deciding, looking
 
@@ -66,6 +67,24 @@ def test_a_plan_of_the_balancer_looks_at_each_job_and_host_a_few_times(tmp_path:
         return lambda: deciding.planned(looking.look_at(str(folder)), rules, Demand(), pools)
 
     assert growth(planned, 40) <= MOST_GROWTH
+
+
+def test_a_task_that_shares_no_host_is_laid_by_the_kinds_of_hosts_not_by_their_number() -> None:
+    """Ten times the slots on ten times the hosts of the same four sizes."""
+
+    def laid(hosts: int) -> Callable[[], object]:
+        there = dict.fromkeys((7, 11, 13, 17), hosts)
+        return lambda: hosts_for(sum(there) * hosts - 5, 1, there)
+
+    assert growth(laid, 30) <= 2
+
+
+def test_a_task_that_shares_no_host_looks_at_each_kind_of_host_a_few_times() -> None:
+    def laid(kinds: int) -> Callable[[], object]:
+        there = dict.fromkeys(range(100, 100 + kinds), 2)
+        return lambda: hosts_for(150 * kinds, 1, there)
+
+    assert growth(laid, 10) <= MOST_GROWTH
 
 
 @pytest.mark.parametrize("what", [*rebalance.PLANS])

@@ -163,20 +163,39 @@ def hosts_for(pieces: int, tasks: int, there: Mapping[int, int]) -> tuple[int, C
 def _of_one_task(pieces: int, left: Mapping[int, int]) -> Mapping[int, int]:
     """Return the number of hosts of each size for a task: a largest host, and the best rest.
 
-    The choice leaves the least room unused and, among equals, has the fewest hosts. Empty: there
+    The choice leaves the least room unused and, among equals, prefers larger hosts. Empty: there
     are not enough hosts.
     """
-    sizes = sorted((size for size, number in left.items() if size and number), reverse=True)
-    ways: dict[int, tuple[int, Mapping[int, int]]] = {
-        0: (0, {})
-    }  # hosts, by the sum of their sizes
+    sizes = sorted(size for size, number in left.items() if size and number)
+    if not sizes:
+        return {}
+    largest = sizes[-1]
+    others = {**left, largest: left[largest] - 1}
+    wanted = max(0, pieces - largest)
+    sums = [1]  # with the hosts of so many of the sizes; bit n: some of them have n pieces in all
     for size in sizes:
-        for room, (hosts, others) in tuple(ways.items()):
-            for number in range(1, min(left[size], -(-(pieces - room) // size)) + 1):
-                total, more = room + number * size, hosts + number
-                if total not in ways or more < ways[total][0]:
-                    ways[total] = more, {**others, size: number}
-        if size == sizes[0]:
-            del ways[0]
-    enough = [room for room in ways if room >= pieces]
-    return ways[min(enough)][1] if enough else {}
+        sums.append(_with_hosts(sums[-1], size, others[size], wanted + largest))
+    enough = sums.pop() >> wanted
+    if not enough:
+        return {}
+    wanted += (enough & -enough).bit_length() - 1  # the lowest bit
+    hosts = Counter((largest,))
+    for size, smaller in zip(reversed(sizes), reversed(sums), strict=True):
+        numbers = range(min(others[size], wanted // size), -1, -1)
+        number = next(number for number in numbers if smaller >> wanted - number * size & 1)
+        hosts[size] += number
+        wanted -= number * size
+    return +hosts
+
+
+def _with_hosts(sums: int, size: int, hosts: int, most: int) -> int:
+    """Return the sums that are possible with some of these hosts, too, as far as `most`.
+
+    Hosts are added in powers of two: a few shifts do for any number of them.
+    """
+    hosts, number = min(hosts, most // size), 1
+    while hosts > 0:
+        number = min(number, hosts)
+        sums |= sums << number * size
+        hosts, number = hosts - number, 2 * number
+    return sums & (2 << most) - 1

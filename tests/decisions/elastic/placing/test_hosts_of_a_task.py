@@ -162,6 +162,38 @@ def test_as_many_tasks_get_hosts_of_their_own_as_can(pieces: int) -> None:
             assert not _splits(sizes, pieces, done + 1)
 
 
+@given(some.lists(some.integers(1, 40), min_size=1, max_size=8), some.integers(2, 150))
+def test_a_task_leaves_as_little_room_unused_as_can_be(hosts: list[int], pieces: int) -> None:
+    """Of its hosts one is a largest; by trying all collections of hosts."""
+    sizes = [min(size, pieces) for size in hosts]
+    places = range(len(sizes))
+    groups = (group for number in places for group in combinations(places, number + 1))
+    sums = [sum(sizes[place] for place in group) for group in groups if _has_largest(sizes, group)]
+    done, used = hosts_for(pieces, 1, Counter(sizes))
+
+    room = sum(size * number for size, number in used.items())
+    assert (done, room) == next(((1, n) for n in sorted(sums) if n >= pieces), (0, 0))
+
+
+def _has_largest(sizes: Sequence[int], group: Iterable[int]) -> bool:
+    return max(sizes) in [sizes[place] for place in group]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "there", "used"),
+    [
+        (12, {6: 2, 3: 4}, {6: 2}),
+        (13, {6: 2, 3: 4}, {6: 2, 3: 1}),
+        (14_000, {7: 300, 11: 300, 13: 300, 17: 300}, {17: 300, 13: 300, 11: 298, 7: 246}),
+        (14_401, {7: 300, 11: 300, 13: 300, 17: 300}, {}),
+    ],
+)
+def test_a_task_has_larger_hosts_before_smaller_ones(
+    pieces: int, there: dict[int, int], used: dict[int, int]
+) -> None:
+    assert hosts_for(pieces, 1, there) == (bool(used), used)
+
+
 def _pieces(pe: str, slots: int, memory: float, asked: float) -> int:
     """Return how many pieces a host has room for: of two slots in pairs, else of one."""
     each = 2 if pe == "pairs" else 1
