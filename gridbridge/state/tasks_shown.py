@@ -179,7 +179,7 @@ def _move(text: str) -> Moved:
 
 
 def _end_line(end: Ended) -> str:
-    numbers = f"{end.tasks} {end.failed} {end.timed} {end.wallclock_s}"
+    numbers = f"{end.tasks} {end.failed} {end.timed} {end.wallclock_s} {end.cancelled}"
     return f"{end.at.timestamp():.0f} {end.cluster} {numbers}\n"
 
 
@@ -187,7 +187,8 @@ def _ends(lines: Iterable[str]) -> Iterator[Ended]:
     for line in lines:
         with suppress(ValueError):  # power may have gone while a line was written
             at, cluster, *numbers = line.split(" ")
-            tasks, failed, timed, wallclock_s = map(int, numbers)
+            tasks, failed, timed, wallclock_s, *more = map(int, numbers)
+            (cancelled,) = more or (0,)  # lines of older versions have no such number
             yield Ended(
                 at=datetime.fromtimestamp(int(at), UTC),
                 cluster=cluster,
@@ -195,4 +196,5 @@ def _ends(lines: Iterable[str]) -> Iterator[Ended]:
                 failed=failed,
                 timed=timed,
                 wallclock_s=wallclock_s,
+                cancelled=cancelled,
             )

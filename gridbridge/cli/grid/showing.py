@@ -73,8 +73,8 @@ def full(one: ShownCampaign, first: int, view: View) -> None:
     """Show a campaign with its tasks from one number on."""
     parameters = campaign_tasks.parameters(one.number)
     tasks = campaign_tasks.tasks(one, first, view.folder)
+    counted = campaign_tasks.with_ends(one, view.folder)
     if view.is_json:
-        counted = campaign_tasks.with_ends(one, view.folder)
         output.as_json(
             _plain(counted) | {"jobs": [listing.plain(task, parameters) for task in tasks]}
         )
@@ -82,7 +82,7 @@ def full(one: ShownCampaign, first: int, view: View) -> None:
         listing.tasks_as_csv(tasks, parameters, view.is_headless)
     else:
         whole(one, view)
-        output.line(listing.forecast(one))
+        output.line(listing.forecast(counted))
         if one.state.is_alive and (known := campaigns.errors(view.folder)):
             output.line(listing.errors(known))
         listing.tasks(tasks, parameters, view.is_headless)

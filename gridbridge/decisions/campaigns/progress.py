@@ -14,7 +14,8 @@ def with_ends(campaign: ShownCampaign, ends: Sequence[Ended]) -> ShownCampaign:
     """Return a campaign with its ended tasks at each cluster, and their mean run time.
 
     `ends` are in the order of time. An ended campaign gets the rate of its whole time; a living
-    campaign has the rates of the last hour already.
+    campaign has the rates of the last hour already. Tasks that their owner cancelled have ended,
+    but did not fail, and are in no rate.
     """
     if not ends:
         return campaign
@@ -27,6 +28,7 @@ def with_ends(campaign: ShownCampaign, ends: Sequence[Ended]) -> ShownCampaign:
         campaign,
         at=tuple(_at(campaign, sums, per_h)),
         mean_s=total[0].mean_s if total else None,
+        failed=max(0, campaign.failed - (total[0].cancelled if total else 0)),
         ended_per_h=campaign.ended_per_h if campaign.state.is_alive else _whole(per_h),
     )
 
@@ -48,7 +50,7 @@ def _at(
 
 
 def _per_h(end: Ended, since: datetime) -> float:
-    return end.tasks / max((end.at - since) / HOUR, 1 / 3600)
+    return (end.tasks - end.cancelled) / max((end.at - since) / HOUR, 1 / 3600)
 
 
 def _whole(per_h: dict[str, float]) -> float | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from gridbridge.model.campaigns.campaign import Outcome
+from gridbridge.model.campaigns.campaign import CampaignState, Outcome
 from gridbridge.model.campaigns.copies import ShownCopy
 
 WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # of tasks that have not ended
@@ -80,6 +80,7 @@ class Ended:
     failed: int  # of those
     timed: int = 0  # tasks with known run times
     wallclock_s: int = 0  # the sum of these run times
+    cancelled: int = 0  # of `tasks`, by their owner: none of them failed or has a run time
 
     def taken_back(self) -> "Ended":
         """Return the negative count, for tasks that are to run again."""
@@ -98,8 +99,14 @@ class Ended:
 COUNTS = tuple(each.name for each in fields(Ended) if each.name not in ("at", "cluster"))
 
 
-def end_of(task: ShownTask, at: datetime) -> Ended:
-    """Count one task that ended for good."""
+def end_of(task: ShownTask, at: datetime, state: CampaignState | None = None) -> Ended:
+    """Count one task that ended for good, of a campaign in this state.
+
+    A cancelled task of a campaign that is not cancelled was deleted at its cluster: it failed.
+    """
+    is_with_campaign = state is CampaignState.CANCELLED and task.outcome is Outcome.CANCELLED
+    if task.has_ended and (is_with_campaign or task.outcome is Outcome.UNWANTED):
+        return Ended(at=at, cluster=task.cluster, tasks=1, failed=0, cancelled=1)
     return Ended(
         at=at,
         cluster=task.cluster,

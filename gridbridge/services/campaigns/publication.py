@@ -138,7 +138,8 @@ class Publication:
         ends: dict[int, list[Ended]] = defaultdict(list)
         for (campaign, part), numbers in sorted(touched.items()):
             shown = [one for one in self._show_part(campaign, part) if one.number in numbers]
-            ends[campaign] += (end_of(task, now) for task in shown if task.has_ended)
+            state = self._state(campaign)
+            ends[campaign] += (end_of(task, now, state) for task in shown if task.has_ended)
             if are_asked:
                 again = (task for task in shown if task.is_waiting)
                 ends[campaign] += (_failed(task, now).taken_back() for task in again)
@@ -147,13 +148,17 @@ class Publication:
 
     def _show_whole(self, campaign: int) -> None:
         """Publish all tasks of a campaign, and correct the counts of ended tasks by cluster."""
-        now = self._clock.now()
+        now, state = self._clock.now(), self._state(campaign)
         counted = tuple(end.taken_back() for end in tasks_shown.ends(campaign, self._folder))
         for part in range(self._tasks.last(campaign) // A_FILE + 1):
             shown = self._show_part(campaign, part)
-            ends = (end_of(task, now) for task in shown if task.has_ended)
+            ends = (end_of(task, now, state) for task in shown if task.has_ended)
             counted = added_up((*counted, *ends), now)
         tasks_shown.add_ends(campaign, counted, self._folder)
+
+    def _state(self, campaign: int) -> CampaignState | None:
+        found = self._campaigns.find(campaign)
+        return found.state if found else None
 
     def _show_part(self, campaign: int, part: int) -> tuple[ShownTask, ...]:
         low = part * A_FILE

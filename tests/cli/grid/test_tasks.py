@@ -370,6 +370,26 @@ def test_a_campaign_that_has_ended_is_shown_by_cluster_with_its_rates(site: Site
     ]
 
 
+def test_what_its_owner_cancelled_has_ended_but_neither_failed_nor_been_fast(site: Site) -> None:
+    """Nor does it count in the mean run time; `-f` says how many failed, too."""
+    cancelled = Ended(
+        at=NOON + timedelta(minutes=9), cluster="delta", tasks=4, failed=0, cancelled=4
+    )
+    tasks_shown.add_ends(7, [cancelled], site.published)
+    over = replace(SWEEP, state=CampaignState.CANCELLED, at=(), ended_per_h=None, waiting=0)
+    site.show(replace(over, tasks=7, ended=7, failed=5))
+
+    lines = site.stat("7", "-f").output.splitlines()
+
+    assert [line.split() for line in lines[3:8]] == [
+        ["beta", "0", "0", "2", "0", "13.3", "-"],
+        ["gamma", "0", "0", "1", "1", "6.7", "30.0"],
+        ["delta", "0", "0", "4", "0", "0.0", "-"],
+        ["all", "0", "0", "7", "1", "20.0", "30.0"],
+        "1 of 7 tasks that ended failed".split(),
+    ]
+
+
 def test_a_summary_has_its_columns_in_every_form(site: Site) -> None:
     """Comma-separated they are CiGri's; JSON has one more than without."""
     site.show(SWEEP)

@@ -369,3 +369,40 @@ def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.Monk
     paused, going = CampaignState.PAUSED, CampaignState.IN_TREATMENT
     assert names == [("sweep", paused, ("beta",)), ("later", going, ("beta",))]
     assert len(read) == 2
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome", "failed", "cancelled"),
+    [
+        (CampaignState.CANCELLED, Outcome.CANCELLED, 0, 1),
+        (CampaignState.IN_TREATMENT, Outcome.UNWANTED, 0, 1),
+        (CampaignState.IN_TREATMENT, Outcome.CANCELLED, 1, 0),
+        (CampaignState.CANCELLED, Outcome.PROGRAM_ERROR, 1, 0),
+    ],
+    ids=("with its campaign", "alone", "deleted at its cluster", "failed before"),
+)
+def test_what_its_owner_cancelled_has_not_failed(
+    site: Site, state: CampaignState, outcome: Outcome, failed: int, cancelled: int
+) -> None:
+    """A task that somebody deleted at its cluster has; both counts are the same when corrected."""
+    _, (attempt,) = site.send(1)
+    site.campaigns.is_now(1, state, NOON)
+    site.publication.end([site.ended(attempt, outcome)])
+    site.started().begin([1])  # and is killed
+    site.started().begin([1])
+    recovered = site.started()
+    recovered.begin([1])
+    recovered.end([])
+
+    (end,) = tasks_shown.ends(1, site.folder)
+    assert (end.tasks, end.failed, end.cancelled) == (1, failed, cancelled)
+    assert (end.timed, end.wallclock_s) == ((0, 0) if cancelled else (1, 7))
+
+
+def test_ends_that_an_older_version_noted_are_read(site: Site) -> None:
+    """Their lines have no number of cancelled tasks."""
+    Path(site.folder, "campaigns/1").mkdir(parents=True)
+    Path(site.folder, "campaigns/1/ends").write_text("1767268800 beta 3 1 3 21\n")
+
+    (end,) = tasks_shown.ends(1, site.folder)
+    assert (end.tasks, end.failed, end.wallclock_s, end.cancelled) == (3, 1, 21, 0)
