@@ -236,11 +236,23 @@ def _is_sent(campaign: Campaign, seen: Seen) -> bool:
 
 
 def sentences(plan: Plan) -> list[str]:
-    """Tell what a cycle does, a sentence for each kind of thing."""
+    """Tell what a cycle does, a sentence for each kind of thing.
+
+    Nothing is sent of a campaign of which root's ledger knows more: that is taken over first.
+    """
+    plan = replace(
+        plan,
+        sends=tuple(one for one in plan.sends if one.campaign not in plan.behind),
+        steps=tuple(one for one in plan.steps if one.campaign not in plan.behind),
+        copies=tuple(one for one in plan.copies if one.campaign not in plan.behind),
+    )
     sent = ", ".join(
         f"{one.tasks} of campaign {one.campaign} to {one.cluster}" for one in plan.sends
     )
-    told = [f"campaign {number}: root's ledger knows more, and counts" for number in plan.behind]
+    told = [
+        f"campaign {number}: root's ledger has arrays of it; they are taken over"
+        for number in plan.behind
+    ]
     told += _of_ends(plan)
     there = len(plan.deleted) - plan.gone
     told += [count(there, "array is deleted", "arrays are deleted") if there else ""]

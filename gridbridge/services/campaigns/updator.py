@@ -150,6 +150,7 @@ class Updator:
         marks = self._marks.all()
         judge = Judge(campaigns, events, marks, self._policy.runner.forgotten_s)
         every, over = self._ended(released, answers, judge)
+        self._restored.look_for(campaigns, events)
         self._missing.keep(arrays)
         every, over = (*every, *self._written_off(lost, marks)), (*over, *lost)
         ended = tuple(one for one in every if not is_step(one.task))

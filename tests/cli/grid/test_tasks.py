@@ -386,7 +386,7 @@ def test_what_its_owner_cancelled_has_ended_but_neither_failed_nor_been_fast(sit
         ["gamma", "0", "0", "1", "1", "6.7", "30.0"],
         ["delta", "0", "0", "4", "0", "0.0", "-"],
         ["all", "0", "0", "7", "1", "20.0", "30.0"],
-        "1 of 7 tasks that ended failed".split(),
+        ["1", "of", "7", "tasks", "that", "ended", "failed"],
     ]
 
 

@@ -86,6 +86,14 @@ def test_a_prologue_goes_before_the_first_task() -> None:
     assert "prologue of campaign 1 at beta begins" in sentences(found)
 
 
+def test_nothing_is_told_as_sent_of_a_campaign_that_is_taken_over() -> None:
+    """Root's ledger has arrays of it that a lost state file knew; those are not sent again."""
+    found = plan(seen(BOTH, behind=(1,)))
+
+    assert (found.steps, [one.cluster for one in found.sends]) != ((), [])
+    assert sentences(found) == ["campaign 1: root's ledger has arrays of it; they are taken over"]
+
+
 def test_while_it_runs_nothing_is_sent_there() -> None:
     """And it is not begun again; `gridbridge why` tells."""
     looked = seen(BOTH, steps=(stepped(PROLOGUE, Outcome.PENDING),), arrays=(array(),))

@@ -560,7 +560,10 @@ def test_an_array_that_root_can_not_delete_stays_until_it_can(
 
 
 def test_what_root_knows_better_is_taken_over(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: Campaigns,
+    grid: Grid,
+    do: Callable[[Plan], None],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The state file is an older one: nothing is submitted twice, and nothing is forgotten."""
     grid.ledger = (Noted(number=1, cluster="gamma", tasks=((1, 1),), job_id=44),)
@@ -568,6 +571,7 @@ def test_what_root_knows_better_is_taken_over(
 
     do(SEND)
 
+    assert "event=taken_over campaign=1 arrays=1 tasks=1 why=" in caplog.text
     known = only(campaigns)
     assert (known.number, known.cluster, known.job_id) == (1, "gamma", 44)
     assert known.state is ArrayState.SUBMITTED

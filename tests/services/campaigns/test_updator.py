@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.campaigns.ending.judge import Ends, Judge
+from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -32,6 +33,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import Fact, JobState
+from gridbridge.services.campaigns.sending.restored import Restored
 from gridbridge.services.campaigns.updator import ARRAYS_AT_ONCE, Updator
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
@@ -435,6 +437,31 @@ def test_no_deletion_counts_of_a_campaign_of_which_the_ledger_knows_more(
 
     assert site.look(range(2, 6), ended={1: end}) == (over, False)
     assert site.updator._restored.behind == ([] if over else [1])
+
+
+@pytest.mark.parametrize(
+    ("state", "is_restored", "arrays", "behind"),
+    [
+        (CampaignState.IN_TREATMENT, True, 1, [2]),
+        (CampaignState.IN_TREATMENT, True, 0, []),
+        (CampaignState.IN_TREATMENT, False, 1, []),
+        (CampaignState.PAUSED, True, 1, []),
+    ],
+    ids=["restored", "never sent", "new", "paused"],
+)
+def test_a_restored_campaign_is_taken_over_before_anything_is_sent(
+    site: Site, state: CampaignState, is_restored: bool, arrays: int, behind: list[int]
+) -> None:
+    """The state file was lost; a campaign that has arrays here is looked at by their ends."""
+    restored = replace(site.one, number=2, state=state)
+    known = replace(site.one, number=1)
+    events = [opened_now(Kind.CAMPAIGN, Code.RESTORED, n, "", NOON) for n in (1, 2)]
+    ledger = tuple(site.ledger[:arrays])
+    found = Restored(site.campaigns, lambda campaign: ledger if campaign == 2 else ())
+
+    found.look_for([known, restored], events if is_restored else [])
+
+    assert found.behind == behind
 
 
 def test_no_end_counts_in_the_cycle_in_which_the_ledger_is_taken_over(site: Site) -> None:

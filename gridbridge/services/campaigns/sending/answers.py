@@ -188,6 +188,10 @@ class Answers:
                 self._tries.adopt(some)
             self._events.put([event])
         self._noting.noted += (each for some in found for each in some.attempts)
+        arrays = sum(len(some.arrays) for some in found)
+        tasks = sum(len(some.attempts) for some in found)
+        words = "event=taken_over campaign=%d arrays=%d tasks=%d why='root has sent them before'"
+        _log.warning(words, campaign, arrays, tasks)
 
 
 def tell(event: str, array: Array, error: Exception) -> None:

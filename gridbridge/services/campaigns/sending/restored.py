@@ -4,11 +4,12 @@ Such a file lacks what was moved or wiped since, and would take it for deleted b
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from gridbridge.decisions.campaigns.adoption import lacking
 from gridbridge.errors import GridbridgeError, LedgerLost
-from gridbridge.model.campaigns.campaign import Noted
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Noted
+from gridbridge.model.campaigns.events import Code, Event
 from gridbridge.state.database.campaigns import Campaigns
 
 _log = logging.getLogger(__name__)
@@ -36,6 +37,17 @@ class Restored:
         if campaign not in self._waits:
             self._waits[campaign] = self._must_wait(campaign)
         return not self._waits[campaign]
+
+    def look_for(self, campaigns: Iterable[Campaign], events: Iterable[Event]) -> None:
+        """Find the campaigns that were restored without an array, of which the ledger has some.
+
+        A paused campaign is looked for once it goes on: before, nothing of it is sent.
+        """
+        restored = {one.campaign for one in events if one.code is Code.RESTORED}
+        for one in campaigns:
+            is_sending = one.number in restored and one.state is CampaignState.IN_TREATMENT
+            if is_sending and not self._campaigns.arrays_of(one.number):
+                self.may_count(one.number)
 
     def _must_wait(self, campaign: int) -> bool:
         try:
