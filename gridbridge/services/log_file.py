@@ -1,11 +1,15 @@
 """The files of a program's streams, opened again after a rotation.
 
 A program's log was opened by the program's parent, and logrotate moves the file away. Before each
-event or line the file of that name is compared with the open file, and opened if they differ.
+event or line the file of that name is compared with the open file, and opened if they differ. A
+line that was cut there, as on a full disk, is ended.
 """
 
 import logging
 import os
+from contextlib import suppress
+
+from gridbridge.shell import files
 
 STREAMS = OUTPUT, ERRORS = 1, 2  # both are reopened together if they lead to the same file
 MOST_CHARACTERS = 16_384  # of an event: what people wrote may be in it
@@ -25,6 +29,7 @@ class RotatedFile:
         """
         if self._path:
             _follow(self._path, self._stream)
+            _end_line(self._path, self._stream)
 
 
 class RotatedLog(logging.StreamHandler):  # type: ignore[type-arg] # generic for mypy alone
@@ -56,6 +61,13 @@ def _path(stream: int) -> str:
     except OSError:
         return ""
     return path if is_file else ""
+
+
+def _end_line(path: str, stream: int) -> None:
+    """End a cut line, whoever wrote it; without room or rights it stays."""
+    with suppress(OSError), open(path, "rb", opener=files.open_at_once) as file:
+        if file.seek(0, os.SEEK_END) and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":
+            os.write(stream, b"\n")
 
 
 def _follow(path: str, stream: int) -> None:

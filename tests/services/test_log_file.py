@@ -1,5 +1,6 @@
 """After a rotation a program's events, and what else it prints, are in the file of its name."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -26,6 +27,17 @@ from gridbridge.services import process
 process.start_log(SimpleNamespace(site=SimpleNamespace(log_level="info")))
 os.rename(sys.argv[1], f"{sys.argv[1]}.1")
 logging.info("event=second")
+"""
+
+
+FILLS = """
+import logging, os, sys
+from gridbridge.services.log_file import RotatedLog
+logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[RotatedLog()])
+for line in sys.stdin:
+    if line == "after\\n":
+        os.remove(sys.argv[1])
+    logging.info("event=%s", line.strip())
 """
 
 
@@ -74,6 +86,35 @@ def test_of_a_very_long_event_the_middle_is_left_out(log: Path) -> None:
     assert event.startswith("event=beginxxx")
     assert event.endswith("xxxend")
     assert len(event) < 17_000
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+def test_a_line_that_a_full_disk_cut_is_ended(tmp_path: Path) -> None:
+    """By the program that wrote it, once there is room, or by the next one."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", tmp_path], check=True)
+    try:
+        log, rest = tmp_path / "runner.log", tmp_path / "rest"
+        rest.write_bytes(b"x" * 4096)
+        many = [f"{number}-{'x' * 700}" for number in range(8)]
+        with log.open("ab") as end:
+            program = subprocess.Popen(
+                [sys.executable, "-c", FILLS, str(rest)],
+                stdin=subprocess.PIPE, stderr=end, text=True,
+            )  # fmt: skip
+            program.communicate("".join(f"{line}\n" for line in (*many, "after")), timeout=30)
+        found = log.read_text().splitlines()
+        with log.open("a") as end:
+            end.write("event=cut of anot")
+        events(log, "next")
+        later = log.read_text().splitlines()
+    finally:
+        subprocess.run(["umount", "--lazy", tmp_path], check=True)
+
+    assert found[-1] == "event=after"
+    assert re.fullmatch("event=5-x+", found[-2])
+    assert len(found[-2]) < len(found[0])
+    assert later[-3:] == ["event=cut of anot", "event=next", "printed next"]
 
 
 def test_standard_error_that_is_no_file_stays_what_it_is(tmp_path: Path) -> None:
