@@ -1,5 +1,6 @@
 """gridbridge simulate: what a cluster's tasks would have waited and cost by other rules."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +11,7 @@ from click.core import ParameterSource
 from gridbridge.cli import output
 from gridbridge.cli.options import JSON, Finite, Option, all_of
 from gridbridge.cli.plots import written
-from gridbridge.model.elastic.replayed import Outcome, ReplayRules, Terms, Workload
+from gridbridge.model.elastic.replayed import BadLine, Outcome, ReplayRules, Terms, Workload
 from gridbridge.model.elastic.sections import Demand
 from gridbridge.model.report import count
 from gridbridge.services.elastic.simulation import compared as service
@@ -165,6 +166,8 @@ def simulate(is_json: bool, **given: Any) -> None:
     """
     asked = Given(**given)
     _require_fit(click.get_current_context(), asked)
+    if asked.plot:
+        written.require_room(asked.plot)
     found = _compared(asked)
     _show(found, is_json)
     if asked.plot:
@@ -215,12 +218,15 @@ def _seconds(at: datetime | None) -> float | None:
     return None if at is None else at.replace(tzinfo=UTC).timestamp()
 
 
-def _complain(path: str, bad: tuple[int, ...]) -> None:
-    if bad:
-        numbers = ", ".join(map(str, bad[:TOLD_LINES])) + (", ..." if len(bad) > TOLD_LINES else "")
-        some = count(len(bad), "line")
-        verbs = "have no known form, and are" if len(bad) > 1 else "has no known form, and is"
-        output.complain(f"gridbridge: {path}: {some} {verbs} left out: {numbers}")
+def _complain(path: str, bad: Mapping[int, BadLine]) -> None:
+    """Tell what is wrong with the lines that are left out, each fault in a line."""
+    for why in BadLine:
+        if numbers := [number for number, fault in bad.items() if fault is why]:
+            some = f"{count(len(numbers), 'line')} with {why.value}"
+            are = "are" if len(numbers) > 1 else "is"
+            shown = ", ".join(map(str, numbers[:TOLD_LINES]))
+            more = ", ..." if len(numbers) > TOLD_LINES else ""
+            output.complain(f"gridbridge: {path}: {some} {are} left out: {shown}{more}")
 
 
 def _show(found: list[service.Compared], is_json: bool) -> None:

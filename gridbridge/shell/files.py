@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from io import BufferedIOBase
     from typing import BinaryIO
 
+ENDLESS = 64 << 20  # bytes of a line that is passed over
 LONGEST = 1 << 20  # bytes of a line; no file that is read so has one
 TEMPORARY = "."  # a file whose name begins with it is not finished
 
@@ -149,16 +150,30 @@ def _refuse_tricks(path: str, facts: os.stat_result, max_bytes: int, owner: int 
         raise StateError(f"{path}: owned by uid {facts.st_uid}, not {owner}")
 
 
-def lines(file: "BinaryIO | BufferedIOBase", path: str) -> "Iterator[bytes]":
+def lines(
+    file: "BinaryIO | BufferedIOBase", path: str, too_long: "list[int] | None" = None
+) -> "Iterator[bytes]":
     """Give each line of a file that a person named, with its end.
 
-    Raises ParseError for one that is too long, as /dev/zero has it.
+    Raises ParseError for one that is too long. With a list of numbers such a line is noted there,
+    and an empty one given; ParseError for one that does not end, as /dev/zero has it.
     """
     number = 1
     while line := file.readline(LONGEST + 1):
         if len(line) > LONGEST:
-            raise ParseError(
-                f"{path}:{number}: more than {LONGEST} bytes; expected a file of lines"
-            )
+            if too_long is None or not _is_passed(file, line):
+                wrong = f"more than {LONGEST} bytes; expected a file of lines"
+                raise ParseError(f"{path}:{number}: {wrong}")
+            too_long.append(number)
+            line = b"\n"
         yield line.removeprefix(BOM_UTF8) if number == 1 else line
         number += 1
+
+
+def _is_passed(file: "BinaryIO | BufferedIOBase", part: bytes) -> bool:
+    """Read to the end of a line that begins so; say whether it has one."""
+    passed_bytes = 0
+    while part and not part.endswith(b"\n") and passed_bytes < ENDLESS:
+        part = file.readline(LONGEST)
+        passed_bytes += len(part)
+    return passed_bytes < ENDLESS

@@ -1,11 +1,14 @@
 """gridbridge simulate: tables, JSON, pictures, and what is said of wrong files and options."""
 
+import bz2
 import gzip
 import json
 import lzma
 import os
+import tarfile
 import threading
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from matplotlib import image
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import OutputError, ParseError, StateError
+from gridbridge.shell import files
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SWF = GOLDEN / "workloads" / "small.swf"
@@ -59,8 +63,55 @@ def test_bad_lines_are_told_by_their_numbers(tmp_path: Path) -> None:
 
     assert done.exit_code == 0
     assert done.stderr == (
-        f"gridbridge: {path}: 2 lines have no known form, and are left out: 10, 11\n"
+        f"gridbridge: {path}: 1 line with no known form is left out: 10\n"
+        f"gridbridge: {path}: 1 line with a wrong number of fields is left out: 11\n"
     )
+
+
+def test_a_long_line_is_left_out_as_others_are(tmp_path: Path) -> None:
+    """As a job's request may be one; the rest of the file is replayed."""
+    path = tmp_path / "some.swf"
+    long = b"x" * (3 * files.LONGEST) + b"\n"
+    path.write_bytes(long + SWF.read_bytes() + long + long)
+    done = simulate("--accounting", str(path), "--json", "--policy", "demand")
+
+    assert done.stderr == (
+        f"gridbridge: {path}: 3 lines with more than 1 MiB are left out: 1, 11, 12\n"
+    )
+    (found,) = json.loads(done.stdout)
+    assert (found["tasks"], found["bad_lines"]) == (3, [1, 11, 12])
+
+
+def in_tar(data: bytes) -> bytes:
+    """Return an archive of a file."""
+    whole = BytesIO()
+    with tarfile.open(fileobj=whole, mode="w") as archive:
+        entry = tarfile.TarInfo("some.swf")
+        entry.size = len(data)
+        archive.addfile(entry, BytesIO(data))
+    return whole.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("pack", "packer"),
+    [
+        (bz2.compress, "bzip2"),
+        (lambda data: b"\x28\xb5\x2f\xfd" + data, "zstd"),
+        (in_tar, "tar"),
+        (lambda data: gzip.compress(in_tar(data)), "tar"),
+    ],
+    ids=["bzip2", "zstd", "tar", "tar in gzip"],
+)
+def test_what_packed_a_file_otherwise_is_named(
+    tmp_path: Path, pack: Callable[[bytes], bytes], packer: str
+) -> None:
+    path = tmp_path / "some"
+    path.write_bytes(pack(SWF.read_bytes()))
+    done = simulate("--accounting", str(path))
+
+    right = "expected a text, or one that gzip or xz packed"
+    assert isinstance(done.exception, ParseError)
+    assert str(done.exception) == f"{path}: packed by {packer}; {right}"
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gzip", "xz"])
@@ -182,10 +233,18 @@ def test_a_picture_has_content(tmp_path: Path, sweep: tuple[str, ...]) -> None:
     assert (pixels.max(axis=2) - pixels.min(axis=2) > 0.02).mean() > 0.0005
 
 
-def test_a_picture_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    done = simulate(*WEEK, "--policy", "squeeze", "--plot", f"{tmp_path}/none/picture.png")
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("none/picture.png", "No such file or directory"), ("a.png", "it is a folder")],
+)
+def test_a_picture_that_cannot_be_written_is_refused_before_the_replay(
+    tmp_path: Path, name: str, why: str
+) -> None:
+    (tmp_path / "a.png").mkdir()
+    done = simulate("--accounting", "/nosuch", "--plot", f"{tmp_path}/{name}")
 
     assert isinstance(done.exception, OutputError)
+    assert str(done.exception) == f"{tmp_path}/{name}: {why}"
 
 
 def test_a_name_that_is_no_picture_is_refused_at_once(tmp_path: Path) -> None:

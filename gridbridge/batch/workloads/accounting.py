@@ -2,14 +2,21 @@
 
 from collections.abc import Iterable, Iterator
 
-from gridbridge.batch.workloads.accounting_lines import NONE, TIMES, fields_of, seconds
+from gridbridge.batch.workloads.accounting_lines import (
+    HEAD,
+    JSON,
+    NONE,
+    TIMES,
+    fields_of,
+    seconds,
+)
 from gridbridge.errors import ParseError
 from gridbridge.model.accounting import RESCHEDULED, waited_s
-from gridbridge.model.elastic.replayed import LeftOut, Ran
+from gridbridge.model.elastic.replayed import BadLine, LeftOut, Ran
 
 
-def read(lines: Iterable[bytes]) -> Iterator[tuple[int, Ran | LeftOut | None]]:
-    """Give the number of each line with its task, or why it is none; None for no record.
+def read(lines: Iterable[bytes]) -> Iterator[tuple[int, Ran | LeftOut | BadLine]]:
+    """Give the number of each line with its task, or why it is none.
 
     One that never started, was put back to run again, or is a part of a parallel task is none.
     """
@@ -18,13 +25,17 @@ def read(lines: Iterable[bytes]) -> Iterator[tuple[int, Ran | LeftOut | None]]:
             yield number, _read(line)
 
 
-def _read(line: bytes) -> Ran | LeftOut | None:
+def _read(line: bytes) -> Ran | LeftOut | BadLine:
     try:
         fields = fields_of(line.rstrip(b"\r\n").decode("utf-8", "replace"))
+    except ParseError:
+        is_begun = HEAD.match(line) and not line.startswith(JSON)
+        return BadLine.FIELDS if is_begun else BadLine.FORM
+    try:
         submitted_s, started_s, ended_s = (seconds(fields[name]) for name in TIMES)
         slots, failed = int(fields["slots"]), int(fields["failed"])
-    except (ParseError, ValueError):
-        return None
+    except ValueError:
+        return BadLine.FORM
     if fields["pe_taskid"] != NONE:
         return LeftOut.PART
     if failed in RESCHEDULED:
@@ -32,8 +43,10 @@ def _read(line: bytes) -> Ran | LeftOut | None:
     if started_s <= 0:
         return LeftOut.NEVER_STARTED
     wait_s = waited_s(submitted_s, started_s, ended_s)
-    if slots < 1 or wait_s is None:
-        return None
+    if slots < 1:
+        return BadLine.SLOTS
+    if wait_s is None:
+        return BadLine.END if ended_s < started_s else BadLine.TIMES
     return Ran(
         submitted_s=submitted_s,
         run_s=ended_s - started_s,

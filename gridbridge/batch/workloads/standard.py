@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from gridbridge.model.accounting import LATEST_S
-from gridbridge.model.elastic.replayed import LeftOut, Ran
+from gridbridge.model.elastic.replayed import BadLine, LeftOut, Ran
 
 FIELDS = 18
 NUMBER = re.compile(rb"[+-]?\d+(?:\.\d*)?")
@@ -25,8 +25,8 @@ def is_of(line: bytes) -> bool:
     )
 
 
-def read(lines: Iterable[bytes]) -> Iterator[tuple[int, Ran | LeftOut | None]]:
-    """Give the number of each line with its task, or why it is none; None for no job's line."""
+def read(lines: Iterable[bytes]) -> Iterator[tuple[int, Ran | LeftOut | BadLine]]:
+    """Give the number of each line with its task, or why it is none."""
     begin_s = 0.0
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -43,20 +43,22 @@ def _begin_s(text: bytes, before_s: float) -> float:
     return float(value) if is_told and float(value) < LATEST_S else before_s
 
 
-def _read(text: bytes, begin_s: float) -> Ran | LeftOut | None:
+def _read(text: bytes, begin_s: float) -> Ran | LeftOut | BadLine:
     try:
-        told = [float(one) for one in text.split()]
+        told = [float(word) for word in text.split()]
     except ValueError:
-        return None
-    if len(told) != FIELDS or not all(abs(one) < LATEST_S for one in told):
-        return None
+        return BadLine.FORM
+    if len(told) != FIELDS:
+        return BadLine.FIELDS
+    if not all(abs(number) < LATEST_S for number in told):
+        return BadLine.TIMES
     slots = int(next((one for one in (told[ALLOCATED], told[ASKED]) if one > 0), 1))
     if told[STATUS] in PARTS:
         return LeftOut.PART
     if told[RAN] < 0 or (told[RAN] == 0 and told[STATUS] == CANCELLED):
         return LeftOut.CANCELLED if told[STATUS] == CANCELLED else LeftOut.NEVER_STARTED
     if told[SUBMITTED] < 0 or begin_s + told[SUBMITTED] >= LATEST_S:
-        return None
+        return BadLine.TIMES
     return Ran(
         submitted_s=begin_s + told[SUBMITTED],
         run_s=told[RAN],

@@ -23,6 +23,19 @@ def named(_: click.Context, __: click.Parameter, path: str | None) -> str | None
     return path
 
 
+def require_room(path: str) -> None:
+    """Refuse a picture that could not be written, before what it shows is found out."""
+    folder = os.path.dirname(path) or "."
+    try:
+        os.close(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror or error}") from error
+    if os.path.isdir(path):
+        raise OutputError(f"{path}: it is a folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputError(f"{path}: Permission denied")
+
+
 def save(figure: Figure, path: str, dots: int) -> None:
     """Write it beside and rename it: who looks at one never sees half a picture.
 

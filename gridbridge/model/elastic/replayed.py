@@ -29,6 +29,17 @@ class LeftOut(StrEnum):
     UNEXPLAINED = "waited though slots were free"
 
 
+class BadLine(StrEnum):
+    """What is wrong with a line of a file that tells of no task."""
+
+    FORM = "no known form"
+    FIELDS = "a wrong number of fields"
+    END = "an end before the start"
+    TIMES = "times that no task has"
+    SLOTS = "no slots"
+    LENGTH = "more than 1 MiB"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
     """A task that was run."""
@@ -48,7 +59,7 @@ class Workload:
 
     tasks: tuple[Ran, ...]
     left_out: Mapping[LeftOut, int] = field(default_factory=dict)
-    bad_lines: tuple[int, ...] = ()  # their numbers, from 1
+    bad_lines: Mapping[int, BadLine] = field(default_factory=dict)  # by their numbers, from 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.batch.gridengine.accounting import read_ends
 from gridbridge.batch.workloads.accounting import read
-from gridbridge.model.elastic.replayed import LeftOut, Ran
+from gridbridge.model.elastic.replayed import BadLine, LeftOut, Ran
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
 
@@ -63,15 +63,16 @@ def test_a_host_whose_clock_is_seconds_behind_has_tasks_that_did_not_wait() -> N
         (record(failed="24"), LeftOut.PUT_BACK),
         (record(failed="25"), LeftOut.PUT_BACK),
         (record(part="1.n2"), LeftOut.PART),
-        (b"all.q:n1:alice\n", None),
-        (record(submitted="soon"), None),
-        (record(slots="0"), None),
-        (record(slots="many"), None),
-        (record(started="900"), None),
-        (record(ended="1000"), None),
-        (record(submitted="-5"), None),
-        (b"\xff" * 40 + b"\n", None),
+        (b"all.q:n1:alice\n", BadLine.FORM),
+        (record(submitted="soon"), BadLine.FORM),
+        (record().rsplit(b":", 4)[0] + b"\n", BadLine.FIELDS),
+        (record(slots="0"), BadLine.SLOTS),
+        (record(slots="many"), BadLine.FORM),
+        (record(started="900"), BadLine.TIMES),
+        (record(ended="1000"), BadLine.END),
+        (record(submitted="-5"), BadLine.TIMES),
+        (b"\xff" * 40 + b"\n", BadLine.FORM),
     ],
 )
-def test_what_is_no_task_is_told(line: bytes, why: LeftOut | None) -> None:
+def test_what_is_no_task_is_told(line: bytes, why: LeftOut | BadLine) -> None:
     assert list(read([line])) == [(1, why)]

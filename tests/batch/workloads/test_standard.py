@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.workloads.standard import is_of, read
-from gridbridge.model.elastic.replayed import LeftOut, Ran
+from gridbridge.model.elastic.replayed import BadLine, LeftOut, Ran
 
 SAMPLE = Path(__file__).parents[2] / "golden" / "workloads" / "small.swf"
 RIGHT = b"1 5 10 60 2 -1 -1 4 -1 -1 1 7 1 3 1 -1 -1 -1"
@@ -43,23 +43,23 @@ def test_what_is_not_known_is_minus_one(line: bytes, right: LeftOut | Ran) -> No
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "why"),
     [
-        RIGHT + b" 1",
-        RIGHT.rsplit(b" ", 1)[0],
-        RIGHT.replace(b"60", b"x"),
-        RIGHT.replace(b"60", b"nan"),
-        RIGHT.replace(b"60", b"1e300"),
-        RIGHT.replace(b"1 5", b"1 -1"),
-        b"\xff\xfe",
+        (RIGHT + b" 1", BadLine.FIELDS),
+        (RIGHT.rsplit(b" ", 1)[0], BadLine.FIELDS),
+        (RIGHT.replace(b"60", b"x"), BadLine.FORM),
+        (RIGHT.replace(b"60", b"nan"), BadLine.TIMES),
+        (RIGHT.replace(b"60", b"1e300"), BadLine.TIMES),
+        (RIGHT.replace(b"1 5", b"1 -1"), BadLine.TIMES),
+        (b"\xff\xfe", BadLine.FORM),
     ],
     ids=["19", "17", "a word", "no number", "too large", "never submitted", "no text"],
 )
-def test_a_line_that_is_none_is_told_by_its_number(line: bytes) -> None:
+def test_a_line_that_is_none_is_told_by_its_number_and_fault(line: bytes, why: BadLine) -> None:
     found = list(read([b"; a comment\n", line, b"\n", RIGHT]))
 
     assert [number for number, _ in found] == [2, 4]
-    assert found[0][1] is None
+    assert found[0][1] is why
     assert isinstance(found[1][1], Ran)
 
 
