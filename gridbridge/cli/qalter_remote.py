@@ -33,6 +33,8 @@ class Qalter(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse options that are qalter's but not ours."""
+        if args[-1:] == ["-h"]:
+            raise click.UsageError("-h needs u, U or n, as of qalter; the help is --help")
         for word in args:
             name = word.partition("=")[0] if word.startswith("--") else word
             if (

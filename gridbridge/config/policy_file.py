@@ -18,7 +18,7 @@ from gridbridge.config.capabilities import CAPABILITIES, GROUPS
 from gridbridge.config.sections import above_all, misplaced, named_alone
 from gridbridge.config.words import Table, key_name, table_of
 from gridbridge.errors import ConfigError
-from gridbridge.model.places import ELSEWHERE
+from gridbridge.model.places import CONFIG, ELSEWHERE
 from gridbridge.model.policy import Policy
 from gridbridge.model.settings import Moved
 from gridbridge.shell import trust
@@ -80,12 +80,8 @@ def read(path: str) -> bytes:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | AT_ONCE)) as file:
             _refuse(path, file.fileno())
             raw = file.read(MAX_BYTES + 1)
-    except FileNotFoundError as error:
-        remedy = f"{ELSEWHERE}; on a new one a copy of {SAMPLE} has to be there"
-        raise ConfigError((f"{path}: {error.strerror}; {remedy}",)) from error
     except OSError as error:
-        remedy = f"a readable copy of {SAMPLE} has to be there"
-        raise ConfigError((f"{path}: {error.strerror}; {remedy}",)) from error
+        raise ConfigError((f"{path}: {error.strerror}{_remedy(path, error)}",)) from error
     if len(raw) > MAX_BYTES:
         raise ConfigError((f"{path}: too long; at most {MAX_BYTES} bytes are read",))
     return raw
@@ -97,10 +93,20 @@ def text(policy: Policy) -> str:
     return "\n".join([HEADER, *(part for parts in written for part in parts)])
 
 
+def _remedy(path: str, error: OSError) -> str:
+    """Say what is to be done about the site's own file; another one was named by its reader."""
+    if path != CONFIG:
+        return ""
+    if isinstance(error, FileNotFoundError):
+        return f"; {ELSEWHERE}; on a new one a copy of {SAMPLE} has to be there"
+    return f"; a readable copy of {SAMPLE} has to be there"
+
+
 def _refuse(path: str, opened: int) -> None:
     """Refuse what is no file, and to root one that others could have written."""
     if not stat.S_ISREG(os.fstat(opened).st_mode):
-        raise ConfigError((f"{path}: not a file; a copy of {SAMPLE} has to be there",))
+        remedy = f"; a copy of {SAMPLE} has to be there" if path == CONFIG else ""
+        raise ConfigError((f"{path}: not a file{remedy}",))
     owner = trust.demanded()
     if owner is not None:
         trust.require(os.path.abspath(path), opened, owner)

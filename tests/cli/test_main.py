@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from gridbridge.cli import check, main, setup
+from gridbridge.config import policy_file
 from gridbridge.model.site.setup import Edit, State, Verb
 from gridbridge.services.site.check import Item, Report
 from gridbridge.shell import lock
@@ -97,6 +98,7 @@ def test_a_missing_configuration_is_one_clear_line(
     configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configured.unlink()
+    monkeypatch.setattr(policy_file, "CONFIG", str(configured))
 
     status = run(monkeypatch, "setup", "transfer", "beta")
 
@@ -187,6 +189,30 @@ def test_without_the_clusters_programs_a_command_says_where_they_are(
     remedy = "run this on the transfer host, where the service is, or set `binaries` of its"
     wrong = f"{program}: {tmp_path}/{program}: No such file or directory; {remedy} [cluster.NAME]"
     assert (status, capsys.readouterr().err) == (2, f"gridbridge: {wrong}\n")
+
+
+def test_without_a_cluster_explain_names_those_that_it_could_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "gridbridge.toml"
+    path.write_text(f'{CONFIG}[queue.q]\ncluster = "beta"\nslots = 1\npending_limit = 1\n')
+
+    status = run(monkeypatch, "explain", "--config", str(path), "12")
+
+    assert (status, capsys.readouterr().err) == (
+        2,
+        "gridbridge: no --to; expected --to with beta\n",
+    )
+
+
+def test_explain_takes_h_alone_for_its_help_and_else_for_qsubs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = run(monkeypatch, "explain", "-h")
+
+    assert (status, capsys.readouterr().out.split()[:3]) == (0, ["Usage:", "gridbridge", "explain"])
+    assert run(monkeypatch, "explain", "-h", "--config", "/nosuch", "--to", "beta", "job.sh") == 2
+    assert capsys.readouterr().err == "gridbridge: /nosuch: No such file or directory\n"
 
 
 def an_item(state: State) -> Item:

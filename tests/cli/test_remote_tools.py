@@ -216,6 +216,17 @@ REMOTE = RemoteRecord(
 )
 
 
+def test_qalter_remote_says_what_its_h_is_and_where_its_help_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["qalter_remote", "-h"])
+    with pytest.raises(SystemExit) as ended:
+        program.run(qalter_remote, "qalter_remote")
+
+    told = "qalter_remote: -h needs u, U or n, as of qalter; the help is --help\n"
+    assert (ended.value.code, capsys.readouterr().err) == (2, told)
+
+
 def test_a_jobs_account_is_one_table_of_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
     one = Account(
         job="12", cluster="alpha", local=(LOCAL,), remote=(REMOTE,), transfers=(transfer(),)

@@ -8,6 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
+from gridbridge.config import policy_file
+from gridbridge.services.tools import squeeze
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "gridengine-8.1.9"
 NOW = "2126-01-01T12:00:00+00:00"
@@ -47,6 +49,28 @@ def test_a_host_may_rest_and_what_is_done_to_it_is_told(folder: Path) -> None:
         {"host": "alpha-n2", "do": "stop"},
     ]
     assert told["sentence"].endswith(": alpha-n2 can rest")
+
+
+def test_without_max_nodes_the_sentence_names_the_key(folder: Path) -> None:
+    done = run(folder, "")
+
+    right = ": max_nodes of [balance] is not set: no host rests and none is woken\n"
+    assert done.stdout.endswith(right)
+
+
+@pytest.mark.parametrize(
+    ("more", "lacks"),
+    [
+        ("", ["[squeeze] enabled is false", "no host has a section [power.NAME]"]),
+        ("[squeeze]\nenabled = true\n", ["no host has a section [power.NAME]"]),
+        ('[squeeze]\nenabled = true\n[power.n1]\nmac = "02:00:00:00:00:01"\n', []),
+    ],
+    ids=["a fresh site", "no host with power", "both"],
+)
+def test_what_a_site_lacks_for_hosts_to_rest_is_named(more: str, lacks: list[str]) -> None:
+    found = squeeze.lacking(policy_file.parse("FILE", (CELL + more).encode()))
+
+    assert [lack.partition(":")[0] for lack in found] == lacks
 
 
 def test_the_least_nodes_work_on(folder: Path) -> None:

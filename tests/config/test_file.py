@@ -71,6 +71,22 @@ def test_values_nested_too_deeply_are_told(path: Path) -> None:
     assert [f"grid.toml: {expected}"] == problems_of(path)
 
 
+@pytest.fixture
+def usual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the site's own file in the test's folder."""
+    monkeypatch.setattr(policy_file, "CONFIG", str(tmp_path / "grid.toml"))
+
+
+def test_of_a_file_that_was_named_only_what_is_wrong_is_told(tmp_path: Path) -> None:
+    (tmp_path / "folder.toml").mkdir()
+    os.mkfifo(tmp_path / "fifo.toml")
+
+    assert problems_of(tmp_path / "none.toml") == ["none.toml: No such file or directory"]
+    assert problems_of(tmp_path / "folder.toml") == ["folder.toml: Is a directory"]
+    assert problems_of(tmp_path / "fifo.toml") == ["fifo.toml: not a file"]
+
+
+@pytest.mark.usefixtures("usual")
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     where = "run this on the transfer host, where the service is"
     expected = f"grid.toml: No such file or directory; {where}; on a new one a {COPY}"
@@ -78,6 +94,7 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
     assert [expected] == problems_of(tmp_path / "grid.toml")
 
 
+@pytest.mark.usefixtures("usual")
 def test_a_folder_is_no_configuration(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").mkdir()
 
@@ -86,6 +103,7 @@ def test_a_folder_is_no_configuration(tmp_path: Path) -> None:
     assert [expected] == problems_of(tmp_path / "grid.toml")
 
 
+@pytest.mark.usefixtures("usual")
 def test_a_fifo_is_refused_at_once(tmp_path: Path) -> None:
     """Waiting for its writer would hang the program that root runs."""
     os.mkfifo(tmp_path / "grid.toml")

@@ -204,6 +204,8 @@ def _tell_model(model: "service.ToldModel", answering: Answering) -> None:
 
 
 def _tell_site(decision: "site.ToldSite", *, is_json: bool) -> None:
+    for lack in decision.lacking:
+        output.complain(f"gridbridge: {lack}")
     for host, why in decision.untold:
         left = f"{host} does not tell whether it has power, and is left as it is"
         output.complain(f"gridbridge: {left}: {why}")

@@ -38,7 +38,8 @@ class RestCause(Enum):
     BETWEEN = "between"  # neither
     NO_STANDBY = "no standby"  # it lacks, and no host rests
     FULL = "full"  # it lacks, and no more nodes may be there
-    BARRED = "barred"  # the policy in force does nothing at all
+    NO_MAXIMUM = "no maximum"  # nobody has said how many nodes there may be
+    UNREADY = "unready"  # too many hosts are silent or in error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

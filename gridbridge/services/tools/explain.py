@@ -73,6 +73,11 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
     return replace(found, notes=(*found.notes, *map(printable, notes)))
 
 
+def destinations(path: str = CONFIG) -> tuple[str, ...]:
+    """Return the clusters to which transfer queues lead; ConfigError as of `explained`."""
+    return tuple(sorted(set(configured.load(path)[0].remotes)))
+
+
 def refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
     """Give each transfer queue, and why it would not take a job of home; empty if it would.
 

@@ -1,6 +1,6 @@
 """What a squeeze of the site's own cluster would do now, and which hosts it may wake."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -34,6 +34,7 @@ class ToldSite:
     sentence: str
     deeds: tuple[Deed, ...]
     untold: tuple[tuple[str, str], ...] = ()  # hosts that don't tell their power, and why
+    lacking: tuple[str, ...] = ()  # without what no round would do it
 
 
 def plan(
@@ -83,7 +84,16 @@ def plan(
         sentence=sentence,
         deeds=done,
         untold=tuple(sorted(untold.items())),
+        lacking=() if folder else tuple(lacking(policy)),
     )
+
+
+def lacking(policy: Policy) -> Iterator[str]:
+    """Say what the configuration lacks for hosts to rest."""
+    if not policy.squeeze.enabled:
+        yield "[squeeze] enabled is false: the balancer switches no host off or on"
+    if not policy.powered:
+        yield "no host has a section [power.NAME]: none can be switched off or on"
 
 
 def movable(policy: Policy, situation: Situation) -> Mapping[str, tuple[Shape, ...]]:

@@ -50,7 +50,8 @@ def sentence(found: Rest) -> str:
         RestCause.BETWEEN: "no host rests and none is woken",
         RestCause.NO_STANDBY: asleep,
         RestCause.FULL: "there may be no more nodes",
-        RestCause.BARRED: "the policy does nothing",
+        RestCause.NO_MAXIMUM: "max_nodes of [balance] is not set: no host rests and none is woken",
+        RestCause.UNREADY: "too many hosts are silent or in error: no host rests and none is woken",
     }[found.cause]
     bound = f"; what runs on {', '.join(found.bound)} has no room elsewhere" if found.bound else ""
     return f"{room}: {what}{bound}"

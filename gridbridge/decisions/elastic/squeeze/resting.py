@@ -32,7 +32,6 @@ from gridbridge.model.elastic.standby import (
     tags_of,
 )
 
-BARRED = (Verdict.NO_MAXIMUM, Verdict.UNREADY)
 MAY_SHRINK = (  # where a budget is spent, nodes that cost something go first: hosts cost nothing
     Verdict.NO_NEED,
     Verdict.ALL_FIT,
@@ -91,8 +90,10 @@ def _rest(
         least=squeeze.minimal_reserve,
         target=squeeze.target_reserve,
     )
-    if plan.verdict in BARRED or not rules.max_nodes:
-        return _with(told, RestCause.BARRED)
+    if plan.verdict is Verdict.UNREADY:
+        return _with(told, RestCause.UNREADY)
+    if plan.verdict is Verdict.NO_MAXIMUM or not rules.max_nodes:
+        return _with(told, RestCause.NO_MAXIMUM)
     if plan.add or plan.wake or not reserve.is_enough(squeeze.minimal_reserve):
         return _woken(told, situation, plan, rules, squeeze, facts, hosts)
     if plan.verdict not in MAY_SHRINK:
