@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output, program
-from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, Finite, clock
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION, Finite, clock
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
 from gridbridge.services.tools import qacct_remote as service
 from gridbridge.services.tools.qacct_remote import ANYBODY, Account, Total
@@ -39,6 +39,7 @@ MOST_DAYS = 36500.0
 @CONFIG_FILE
 @FOLDER
 @JSON
+@VERSION
 def qacct_remote(
     job: str | None,
     owner: str | None,

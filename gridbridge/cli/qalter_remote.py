@@ -5,13 +5,16 @@ from collections.abc import Sequence
 import click
 
 from gridbridge.cli import program
-from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION
 from gridbridge.cli.results import show_results
 from gridbridge.model.request import Pairs
 from gridbridge.services.tools import qalter_remote as service
 from gridbridge.services.tools import remote_half
 
-OWN = ("-p", "-l", "-h", "--hold", "--release", "--dry-run", "--config", "--published", "--json")
+OWN = (
+    *("-p", "-l", "-h", "--hold", "--release", "--dry-run"),
+    *("--config", "--published", "--json", "--version"),
+)
 INSTEAD = {  # of qalter's other options
     "-N": "its name there is a copy: qalter -N changes the job's own name here",
     "-P": "its project there is the mapping's ([map.CLUSTER.project.NAME])",
@@ -75,6 +78,7 @@ def _resources(_: click.Context, __: click.Parameter, value: tuple[str, ...]) ->
 @CONFIG_FILE
 @FOLDER
 @JSON
+@VERSION
 def qalter_remote(
     job: str,
     priority: int | None,

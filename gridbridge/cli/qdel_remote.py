@@ -3,7 +3,7 @@
 import click
 
 from gridbridge.cli import program
-from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION
 from gridbridge.cli.results import show_results
 from gridbridge.services.tools import qdel_remote as service
 from gridbridge.services.tools import remote_half
@@ -18,6 +18,7 @@ PATTERN = frozenset("*?[")  # qdel takes them (sge_types(1)); nobody's name has 
 @CONFIG_FILE
 @FOLDER
 @JSON
+@VERSION
 def qdel_remote(
     jobs: tuple[str, ...], owner: str, is_dry: bool, path: str, folder: str, is_json: bool
 ) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output, program
-from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, clock
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION, clock
 from gridbridge.model.report import TransferReport
 from gridbridge.services.tools import qstat_remote as service
 from gridbridge.services.tools import remote_half, reports
@@ -50,6 +50,7 @@ def _states(_: click.Context, __: click.Parameter, value: str) -> str:
 @CONFIG_FILE
 @FOLDER
 @JSON
+@VERSION
 def qstat_remote(
     users: tuple[str, ...],
     jobs: tuple[str, ...],

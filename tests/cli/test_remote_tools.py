@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from gridbridge.batch.gridengine.accounting import AccountingRecord
 from gridbridge.cli import program
@@ -17,6 +18,7 @@ from gridbridge.cli.qdel_remote import qdel_remote
 from gridbridge.cli.qstat_remote import qstat_remote
 from gridbridge.model.accounting import RemoteRecord, Source
 from gridbridge.services.tools.qacct_remote import Account
+from gridbridge.services.version import version
 from tests.shown import NOW, ago, cluster, history, load, publish, shown, transfer
 
 pytestmark = pytest.mark.usefixtures("utc")
@@ -214,6 +216,13 @@ REMOTE = RemoteRecord(
     system_s=1.5,
     max_rss_kb=204800,
 )
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_tool_tells_its_version(name: str) -> None:
+    done = CliRunner().invoke(PROGRAMS[name], ("--version",), prog_name=name)
+
+    assert (done.exit_code, done.output) == (0, f"{name} {version()}\n")
 
 
 def test_qalter_remote_says_what_its_h_is_and_where_its_help_is(

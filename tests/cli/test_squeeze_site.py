@@ -16,6 +16,8 @@ NOW = "2126-01-01T12:00:00+00:00"
 UP = {"up_since": "2126-01-01T11:00:00+00:00", "state": "ready"}
 CELL = '[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 6444\nexecd_port = 6445\n'
 
+RACK = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/opt/site/switch"\n'
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -63,7 +65,7 @@ def test_without_max_nodes_the_sentence_names_the_key(folder: Path) -> None:
     [
         ("", ["[squeeze] enabled is false", "no host has a section [power.NAME]"]),
         ("[squeeze]\nenabled = true\n", ["no host has a section [power.NAME]"]),
-        ('[squeeze]\nenabled = true\n[power.n1]\nmac = "02:00:00:00:00:01"\n', []),
+        ('[squeeze]\nenabled = true\n[power.n1]\nprovider = "rack"\n' + RACK, []),
     ],
     ids=["a fresh site", "no host with power", "both"],
 )

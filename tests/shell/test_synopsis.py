@@ -56,6 +56,14 @@ def test_a_program_tells_its_version(name: str) -> None:
     assert done.stdout.splitlines()[0] == f"{name} {version()}"
 
 
+@pytest.mark.parametrize("name", ["gridbridge-runner", "gridbridge-nikita"])
+def test_a_wrong_option_of_a_program_of_campaigns_is_one_line(name: str) -> None:
+    done = run(name, "--no-such")
+
+    told = f"{name}: unrecognized arguments: --no-such; --help shows the options\n"
+    assert (done.returncode, done.stderr) == (2, told)
+
+
 @pytest.mark.parametrize("words", [("--no-such",), ("word",), ("--help", "word")])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_any_other_argument_is_refused_in_one_line(name: str, words: tuple[str, ...]) -> None:

@@ -12,7 +12,7 @@ import click
 
 from gridbridge.cli import output, program
 from gridbridge.cli.balancing.planning import RULES, both, told_plain
-from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN, Finite, all_of, not_empty
+from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN, VERSION, Finite, all_of, not_empty
 from gridbridge.cli.seeing.plot import drawn
 from gridbridge.errors import ConfigError, GridbridgeError, NotSeen
 from gridbridge.model.elastic.told import Told
@@ -70,6 +70,7 @@ def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> st
 @click.option("--quiet", "is_quiet", is_flag=True, help="Print no sentence of a round.")
 @CONFIG_FILE
 @JSON
+@VERSION
 def balance(cluster: str, path: str, is_json: bool, **given: Any) -> None:
     """Add nodes to a cluster whose queue is long, and remove those that are idle.
 

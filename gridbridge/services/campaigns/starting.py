@@ -7,7 +7,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from gridbridge.apply import as_user
 from gridbridge.errors import plain_words
@@ -37,6 +37,14 @@ class Make(Protocol):
         ...
 
 
+class Arguments(argparse.ArgumentParser):
+    """Arguments of which a wrong one is told in a line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Tell what is wrong and end."""
+        self.exit(WRONG, f"{self.prog}: {message}; --help shows the options\n")
+
+
 def start(name: str, does: str, every_s: int, lock: str, load: Callable[[], Make]) -> None:
     """Run a program as the arguments say; `load` takes half a second, so --help is before it."""
     options = _options(name, does, every_s).parse_args()
@@ -53,9 +61,7 @@ def start(name: str, does: str, every_s: int, lock: str, load: Callable[[], Make
 
 
 def _options(name: str, does: str, every_s: int) -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(
-        prog=name, description=does, epilog=f"Example: {name} --dry-run"
-    )
+    options = Arguments(prog=name, description=does, epilog=f"Example: {name} --dry-run")
     until = f"go on until SIGTERM, every {every_s} s"
     options.add_argument("--loop", action="store_true", help=until)
     options.add_argument("--dry-run", action="store_true", help="say what one cycle would do")

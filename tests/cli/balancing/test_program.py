@@ -26,6 +26,7 @@ from gridbridge.services.elastic import lasting
 from gridbridge.services.elastic import program as service
 from gridbridge.services.elastic.balanced import RoundPlan
 from gridbridge.services.elastic.program import Wanted
+from gridbridge.services.version import version
 from gridbridge.shell.lock import Held
 
 SITE = """
@@ -90,6 +91,12 @@ def test_help_has_an_example_and_both_forms_of_names() -> None:
     assert 0 == done.exit_code
     for word in ("--max-nodes, --max_nodes", "--plot-output-dir, --plot_output_dir", "Example:"):
         assert word in done.output
+
+
+def test_it_tells_its_version() -> None:
+    done = CliRunner().invoke(balance, ["--version"], prog_name="gridbridge-balance")
+
+    assert (done.exit_code, done.output) == (0, f"gridbridge-balance {version()}\n")
 
 
 @pytest.mark.parametrize(
