@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping
 
 from gridbridge.decisions.room import KIB, LEAST_BYTES, LEAST_FILES, lack
+from gridbridge.model.places import CAMPAIGNS
 from gridbridge.model.site.host import Room
 from gridbridge.model.site.setup import Finding, State
 
 OWNERS_SHOWN = 3
+NO_CAMPAIGNS = "nobody can bring a campaign until then"
 
 
 def findings(rooms: Mapping[str, Room]) -> Iterator[Finding]:
@@ -15,7 +17,8 @@ def findings(rooms: Mapping[str, Room]) -> Iterator[Finding]:
         item = f"room in {folder}"
         if found := lack(folder, room):
             right = f"{LEAST_BYTES // KIB} KiB and {LEAST_FILES} files"
-            hint = "remove what fills its filesystem; the queues are closed until then"
+            until = NO_CAMPAIGNS if folder == CAMPAIGNS else "the queues are closed until then"
+            hint = f"remove what fills its filesystem; {until}"
             yield Finding(item=item, state=State.BROKEN, found=found, right=right, hint=hint)
         else:
             yield Finding(item=item, state=State.OK, found=_shown(room))

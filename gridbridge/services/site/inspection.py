@@ -30,6 +30,7 @@ from gridbridge.model.site.host import (
 )
 from gridbridge.model.states import QueueState
 from gridbridge.services.site.wanted_queue import makes_queues
+from gridbridge.services.watch.room import own_rooms
 from gridbridge.shell import host, lock, trust
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import run
@@ -61,8 +62,8 @@ def host_facts(policy: Policy) -> HostFacts:
 
 
 def rooms() -> dict[str, Room]:
-    """Return how much room the spool and the published folder have."""
-    seen = {folder: host.room(folder) for folder in (SPOOL, PUBLISHED)}
+    """Return how much room the spool, with its other filesystem, and the published folder have."""
+    seen = {folder: host.room(folder) for folder in (SPOOL, PUBLISHED)} | own_rooms()
     return seen | {SPOOL: replace(seen[SPOOL], folders=host.folders_of_others(SPOOL))}
 
 

@@ -21,6 +21,7 @@ from gridbridge.model.report import Explanation, Report, TransferReport, count, 
 from gridbridge.model.shown import Shown, ShownHistory, ShownTask, ShownTransfer
 from gridbridge.services.site import rounds
 from gridbridge.services.tools import configured
+from gridbridge.services.watch.room import own_rooms
 from gridbridge.shell import host
 from gridbridge.state import shown as files
 
@@ -80,10 +81,12 @@ def why(
 def _alarm(shown: Shown, now: datetime, folder: str, path: str) -> str:
     """Say that the poller is silent, and perhaps why; else which file it refuses."""
     silent = health.alarm(shown, now)
+    campaigns = room.lacks(own_rooms())
     if not silent:
-        return health.full(shown) or health.misconfigured(shown)
-    full = room.lack(folder, host.room(folder))
-    return "; ".join(part for part in (silent, full, _wrong(path)) if part)
+        parts = (health.full(shown) or health.misconfigured(shown), campaigns)
+    else:
+        parts = (silent, room.lack(folder, host.room(folder)), campaigns, _wrong(path))
+    return "; ".join(part for part in parts if part)
 
 
 def _wrong(path: str) -> str:

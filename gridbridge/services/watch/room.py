@@ -1,9 +1,11 @@
 """Checks regularly whether people can write messages and the service can write its files."""
 
 import logging
+import os
 from collections.abc import Callable, Iterable
 
 from gridbridge.decisions.room import lacks
+from gridbridge.model.places import CAMPAIGNS
 from gridbridge.model.site.host import Room
 from gridbridge.shell import host
 
@@ -41,6 +43,11 @@ class RoomWatch:
             words = f"event=full why={found!r}" if found else "event=room_again"
             _log.log(logging.ERROR if found else logging.INFO, words)
         self._lacks = found
+
+
+def own_rooms(folder: str = CAMPAIGNS) -> dict[str, Room]:
+    """Return the room of the folder for campaigns where that is a filesystem of its own."""
+    return {folder: host.room(folder)} if os.path.ismount(folder) else {}
 
 
 def rooms_of(tmpdirs: Iterable[str]) -> dict[str, Room]:

@@ -52,6 +52,18 @@ def test_a_folder_lacks_bytes_files_or_the_right(room: Room, told: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("folder", "until"),
+    [(SPOOL, "the queues are closed"), (f"{SPOOL}/campaigns", "nobody can bring a campaign")],
+)
+def test_a_full_folder_closes_the_queues_unless_it_is_for_campaigns(
+    folder: str, until: str
+) -> None:
+    [finding] = findings({folder: Room(free_bytes=0)})
+
+    assert finding.hint == f"remove what fills its filesystem; {until} until then"
+
+
 def test_room_is_told_in_mebibytes_and_files() -> None:
     [counted], [uncounted] = findings({"/a": WIDE}), findings({"/a": Room(free_bytes=3 << 20)})
 

@@ -4,12 +4,16 @@ import logging
 import os
 import re
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.services.watch.room import LOOK_S, RoomWatch
+from gridbridge.decisions.room import lacks
+from gridbridge.services.site import inspection
+from gridbridge.services.tools import reports
+from gridbridge.services.watch.room import LOOK_S, RoomWatch, own_rooms
 from gridbridge.services.watch.tmpdirs import Tmpdirs
 from gridbridge.services.work.workers import Workers
 from gridbridge.shell import host
@@ -86,6 +90,30 @@ def test_a_full_folder_of_tmpdirs_closes_the_queues_though_the_service_writes_no
 
     assert (before, full) == ("", f"{folder} is full: 64 KiB are free, 1024 are needed")
     assert watch.lacks() == ""
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+def test_a_full_filesystem_for_campaigns_is_seen_by_check_and_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The spool's own filesystem has room. A folder in that is no filesystem to look at."""
+    folder = tmp_path / "campaigns"
+    folder.mkdir()
+    monkeypatch.setattr(own_rooms, "__defaults__", (str(folder),))
+    before = inspection.rooms().keys(), reports.report(datetime.now(UTC), str(tmp_path)).alarm
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=True)
+    try:
+        seen = inspection.rooms()[str(folder)]
+        alarm = reports.report(datetime.now(UTC), str(tmp_path)).alarm
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+    full = f"{folder} is full: 64 KiB are free, 1024 are needed"
+    assert str(folder) not in before[0]
+    assert full not in before[1]
+    assert lacks({str(folder): seen}) == full
+    assert full in alarm
 
 
 QCONF = """#!/bin/sh
