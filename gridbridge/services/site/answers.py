@@ -8,8 +8,11 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Lock
 
+from gridbridge.errors import CommandFailed
+from gridbridge.model.route import BARE
 from gridbridge.shell.runner import Completed, ask_by
 
+UNNAMED = {"TZ", *BARE}  # variables that don't tell which cell is asked
 Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # a program, and its environment
 
 
@@ -27,17 +30,31 @@ class _Answers:
     def __init__(self) -> None:
         self._lock = Lock()
         self._answers: dict[Question, Future[Completed]] = {}
+        self._silences: dict[Question, CommandFailed] = {}  # by program and cell
 
     def answer(
         self, argv: tuple[str, ...], env: dict[str, str], ask: Callable[[], Completed]
     ) -> Completed:
+        """Return a program's answer; one that hung at a cell is not asked there again."""
         question = (argv, tuple(sorted(env.items())))
+        cell = tuple(each for each in question[1] if each[0] not in UNNAMED)
+        at_cell = (argv[:1], cell)
         with self._lock:
             is_new = question not in self._answers
             answer = self._answers.setdefault(question, Future())
         if is_new:
-            _settle(answer, ask)
+            _settle(answer, lambda: self._ask(at_cell, ask))
         return answer.result()
+
+    def _ask(self, at_cell: Question, ask: Callable[[], Completed]) -> Completed:
+        if silence := self._silences.get(at_cell):
+            raise silence
+        try:
+            return ask()
+        except CommandFailed as error:
+            if at_cell[1] and error.status is None:
+                self._silences[at_cell] = error
+            raise
 
 
 def _settle(answer: Future[Completed], ask: Callable[[], Completed]) -> None:

@@ -81,12 +81,11 @@ def why(
 def _alarm(shown: Shown, now: datetime, folder: str, path: str) -> str:
     """Say that the poller is silent, and perhaps why; else which file it refuses."""
     silent = health.alarm(shown, now)
-    campaigns = room.lacks(own_rooms())
-    if not silent:
-        parts = (health.full(shown) or health.misconfigured(shown), campaigns)
+    if silent:
+        told = (silent, room.lack(folder, host.room(folder)), _wrong(path))
     else:
-        parts = (silent, room.lack(folder, host.room(folder)), campaigns, _wrong(path))
-    return "; ".join(part for part in parts if part)
+        told = (health.full(shown) or health.misconfigured(shown), "", "")
+    return "; ".join(part for part in (*told, room.lacks(own_rooms())) if part)
 
 
 def _wrong(path: str) -> str:

@@ -41,6 +41,32 @@ def test_another_question_another_cell_or_an_input_is_asked_anew(tmp_path: Path)
     assert runs(tmp_path) == 5
 
 
+def test_a_program_that_hung_at_a_cell_is_not_asked_there_again(tmp_path: Path) -> None:
+    """Another program is, and so is another cell; what names no cell is asked each time."""
+
+    def hung(*words: str, program: str = "/bin/sh", **env: str) -> None:
+        argv = (program, "-c", f"echo >>{tmp_path}/runs; exec sleep 9", "sh", *words)
+        with pytest.raises(CommandFailed) as failed:
+            run(argv, ENV | env, 0.3)
+        assert failed.value.status is None
+
+    counts = []
+    with answers.kept():
+        hung("-sc", SGE_CELL="beta")
+        for ask in (
+            lambda: hung("-sq", SGE_CELL="beta"),
+            lambda: hung("-sq", SGE_CELL="beta", TZ="UTC"),
+            lambda: hung("-sq", SGE_CELL="beta", program="/bin/bash"),
+            lambda: hung("-sc", SGE_CELL="gamma"),
+            lambda: hung("-sc"),
+            lambda: hung("-sq"),
+        ):
+            ask()
+            counts.append(runs(tmp_path))
+
+    assert counts == [1, 1, 2, 3, 4, 5]
+
+
 def test_after_the_look_all_is_asked_anew(tmp_path: Path) -> None:
     with answers.kept():
         asked(tmp_path, "-sc")
