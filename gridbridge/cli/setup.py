@@ -104,7 +104,8 @@ def transfer(
 ) -> None:
     """Make a transfer queue whose jobs run on CLUSTER.
 
-    Values that no option gives come from gridbridge.toml, or else from the remote cluster's size.
+    Values that no option gives come from gridbridge.toml, else from a transfer queue of that name
+    without a section, or else from the remote cluster's size.
     Settings of the whole cell (queue order, load adjustments) are among the changes; --remove
     gives them their former values back, at home also when CLUSTER does not answer any more: then
     nothing is asked or changed there.

@@ -1,17 +1,19 @@
 """Which transfer queue to make: what was asked for, completed from configuration and sizes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
+from gridbridge.decisions.site.setup.queue import standing
 from gridbridge.errors import ConfigError
+from gridbridge.model.attributes import is_transfer
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
 from gridbridge.model.settings import OBJECT_NAME
-from gridbridge.model.site.setup import Wanted
+from gridbridge.model.site.setup import Wanted, has_starter
 from gridbridge.model.transfer.rules import PeRule, ResourceRule
 from gridbridge.model.transfer.sections import MAX_SLOTS, TransferQueue
 from gridbridge.shell import host
@@ -35,7 +37,10 @@ class AskedQueue:
 
 
 def choose(policy: Policy, asked: AskedQueue, must_exist: bool = False) -> Wanted:
-    """Complete what was asked for from the configuration, else from the remote cluster's size."""
+    """Complete what was asked for from the configuration, else from a queue that stands already.
+
+    What neither tells follows from the remote cluster's size.
+    """
     refuse_embedded(policy)
     if policy.why_no_queues:
         raise ConfigError((f"{CONFIG}: {policy.why_no_queues}",))
@@ -48,7 +53,7 @@ def choose(policy: Policy, asked: AskedQueue, must_exist: bool = False) -> Wante
         slots = asked.slots or known.slots
         limit = known.pending_limit if asked.pending_limit is None else asked.pending_limit
     else:
-        slots, limit = _share(policy, asked)
+        slots, limit = _share(policy, _like_standing(policy, asked, name))
     return Wanted(
         home=policy.site.cluster,
         remote=asked.cluster,
@@ -70,6 +75,22 @@ def choose(policy: Policy, asked: AskedQueue, must_exist: bool = False) -> Wante
             for (_, name), rule in policy.maps.get(asked.cluster, {}).items()
             if isinstance(rule, ResourceRule) and not rule.reject
         ),
+    )
+
+
+def _like_standing(policy: Policy, asked: AskedQueue, name: str) -> AskedQueue:
+    """Ask for what a transfer queue of ours that has no section has at home."""
+    if asked.short_jobs:
+        return asked
+    home = away(policy, policy.site.cluster)
+    queue = makes_queues(home).queues(home).get(name, {})
+    if name in policy.queues or not (is_transfer(queue) or has_starter(queue)):
+        return asked
+    slots, limit = standing(queue, asked.cluster, asked.host or host.name())
+    return replace(
+        asked,
+        slots=asked.slots or slots,
+        pending_limit=limit if asked.pending_limit is None else asked.pending_limit,
     )
 
 

@@ -1,14 +1,17 @@
 """A set-up is taken back at home also when its remote cluster is gone for good."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.policy import Policy
-from gridbridge.services.site import setup
+from gridbridge.services.site import setup, wanted_queue
 from gridbridge.services.site.wanted_queue import AskedQueue
+from gridbridge.shell import host
 
 QCONF = """#!/bin/sh
 [ "$SGE_QMASTER_PORT" = 1 ] || { echo "unable to send message to qmaster" >&2; exit 1; }
@@ -94,6 +97,38 @@ def test_a_queue_with_jobs_in_it_is_told_before_anything_is_removed(
         "queue transfer-beta can't be removed yet: jobs are in 2 of its slots;"
         " qmod -d transfer-beta, then wait or qdel them"
     ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "expected"),
+    [
+        ("slots 13\nload_thresholds gb_beta_up=false,gb_beta_pending=7", {}, (13, 7)),
+        ("slots 2,[HOST=13]\nload_thresholds gb_beta_up=false", {}, (13, 0)),
+        ("slots 13\nload_thresholds np_load_avg=1.75", {}, (13, 10)),
+        ("slots 0\nload_thresholds gb_gamma_up=false,gb_gamma_pending=7", {}, (25, 10)),
+        ("slots 13\nload_thresholds gb_beta_up=false", {"slots": 3, "pending_limit": 4}, (3, 4)),
+        ("slots 13\nload_thresholds gb_beta_up=false", {"short_jobs": True}, (10, 0)),
+    ],
+    ids=["both", "of this host", "foreign limit", "of another cluster", "asked", "short jobs"],
+)
+def test_a_queue_without_its_section_keeps_its_slots_and_limit(
+    policy: Policy,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: str,
+    options: dict[str, Any],
+    expected: tuple[int, int],
+) -> None:
+    """What it does not tell follows from the size of the cluster to which it leads: 100 slots."""
+    shown = settings.replace("HOST", host.name()).replace("\n", "' '")
+    qconf = QCONF.replace("load_thresholds NONE", shown)
+    (tmp_path / "qconf").write_text(qconf)
+    monkeypatch.setattr(wanted_queue, "remote_slots", lambda *_: 100)
+    without = replace(policy, queues={})
+
+    wanted = wanted_queue.choose(without, AskedQueue(cluster="beta", **options))
+
+    assert (wanted.queue, wanted.slots, wanted.pending_limit) == ("transfer-beta", *expected)
 
 
 def test_nothing_is_set_up_to_a_cluster_that_does_not_answer(policy: Policy) -> None:

@@ -6,7 +6,17 @@ from dataclasses import replace
 from gridbridge.decisions.site.reload import AWAIT
 from gridbridge.decisions.site.setup.people import list_findings
 from gridbridge.decisions.site.setup.requests import promised, request_findings
-from gridbridge.model.attributes import by_place, is_besteffort, is_transfer, is_true, lists, words
+from gridbridge.model.attributes import (
+    Settings,
+    by_place,
+    is_besteffort,
+    is_transfer,
+    is_true,
+    lists,
+    pairs,
+    varying,
+    words,
+)
 from gridbridge.model.places import METHODS
 from gridbridge.model.report import count
 from gridbridge.model.site.setup import (
@@ -46,6 +56,17 @@ def is_foreign(situation: SetupSituation) -> bool:
     """Say whether the queue is there and not a transfer queue, not even a broken one."""
     found = situation.home.queues.get(situation.wanted.queue)
     return found is not None and not is_transfer(found) and not has_starter(found)
+
+
+def standing(queue: Settings, remote: str, host: str) -> tuple[int | None, int | None]:
+    """Return a queue's slots on a host and its limit of waiting jobs; None: it tells none."""
+    slots = varying(queue.get("slots", "")).on(host, ())
+    limits, prefix = pairs(queue.get("load_thresholds", "")), f"gb_{remote.replace('-', '_')}"
+    limit = limits.get(f"{prefix}_pending", "0" if f"{prefix}_up" in limits else "")
+    return (
+        int(slots) if slots.isdecimal() and int(slots) else None,
+        int(limit) if limit.isdecimal() else None,
+    )
 
 
 def wanted_queue(situation: SetupSituation) -> Mapping[str, str]:
