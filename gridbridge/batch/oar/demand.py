@@ -16,7 +16,18 @@ from typing import NamedTuple
 
 from gridbridge.batch.oar import questions
 from gridbridge.batch.oar.commands import WHOLE
-from gridbridge.batch.oar.levels import ANY, EVERY, ONE, Lying, Sizes, slots_each, ways_of
+from gridbridge.batch.oar.levels import (
+    ANY,
+    EVERY,
+    NODES,
+    ONE,
+    SLOTS,
+    Lying,
+    Sizes,
+    levels_in,
+    slots_each,
+    ways_of,
+)
 from gridbridge.batch.oar.parse import (
     BEST_EFFORT,
     Job,
@@ -59,6 +70,7 @@ class _Key(NamedTuple):
     is_deferred: bool
     is_dependent: bool
     is_campaign: bool
+    is_inner: bool
 
 
 class _Alike(NamedTuple):
@@ -114,7 +126,7 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
         of_host[one.host].append(one)
     reachable = frozenset(up.decode("ascii", "replace").split())
     facts = {host: _facts(some, host in reachable) for host, some in of_host.items()}
-    waiting = _waiting(jobs, lines, _sizes(of_host, facts))
+    waiting = _waiting(jobs, lines, _sizes(of_host, facts, jobs))
     cell = CellSeen(
         hosts=tuple(_host(host, facts[host]) for host in of_host),
         instances=tuple(_instances(of_host, jobs, facts, queue)),
@@ -125,11 +137,30 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
     return cell, _layout(queue, {part.pe for part in every if part.pe})
 
 
-def _sizes(of_host: Mapping[str, Sequence[Resource]], facts: Mapping[str, frozenset[str]]) -> Sizes:
+def _sizes(
+    of_host: Mapping[str, Sequence[Resource]],
+    facts: Mapping[str, frozenset[str]],
+    jobs: Iterable[Job],
+) -> Sizes:
+    named = {level for job in jobs if not job.is_over for level in levels_in(job.wanted)}
+    some = [resource for resources in of_host.values() for resource in resources]
+    found = {level: _inside(level, some) for level in named - {*NODES, *SLOTS}}
     return Sizes(
+        inside={level: slots for level, slots in found.items() if slots},
         every=[len(resources) for resources in of_host.values()],
         usable=[len(resources) for host, resources in of_host.items() if not facts[host]],
     )
+
+
+def _inside(level: str, resources: Iterable[Resource]) -> int:
+    """Return the least slots of a level such as /cpu whose every unit is on one node, else 0."""
+    hosts, slots = dict[object, set[str]](), Counter[object]()
+    for resource in resources:
+        unit = resource.properties.get(level)
+        if unit is not None:
+            hosts.setdefault(unit, set()).add(resource.host)
+            slots[unit] += 1
+    return min(slots.values(), default=0) if all(len(some) == 1 for some in hosts.values()) else 0
 
 
 def _facts(resources: Iterable[Resource], is_reachable: bool) -> frozenset[str]:
@@ -156,15 +187,17 @@ def _instances(
     """Give the usual queue and that of best-effort jobs on each node.
 
     What an advance reservation will have is reserved from its acceptance on: nobody would wake
-    a node for it.
+    a node for it. A resource that several jobs share, as a container job and those inside it do,
+    counts once.
     """
     where = {one.id: host for host, some in of_host.items() for one in some}
     running = defaultdict[tuple[str, str], list[Begun]](list)
-    reserved = Counter[str]()
+    reserved, shared = Counter[str](), defaultdict[str, set[str]](set)
     for job in jobs:
         kind = BEST_EFFORT if job.is_besteffort else queue
-        taken = Counter(where[one] for one in job.resources if one in where)
+        taken = Counter(where[one] for one in job.resources - shared[kind] if one in where)
         if job.is_active:
+            shared[kind] |= job.resources
             for host, slots in taken.items():
                 running[kind, host].append(_begun(job, slots))
         else:
@@ -204,7 +237,13 @@ def _waiting(jobs: Sequence[Job], lines: Iterable[Line], sizes: Sizes) -> tuple[
             state = AFTER_OTHERS if is_dependent else job.known
             is_campaign = is_of_campaign(job.name)
             key = _Key(
-                job.owner, _shape(job, sizes), state, job.is_reservation, is_dependent, is_campaign
+                owner=job.owner,
+                shape=_shape(job, sizes),
+                state=state,
+                is_deferred=job.is_reservation,
+                is_dependent=is_dependent,
+                is_campaign=is_campaign,
+                is_inner=job.is_inner,
             )
             tasks = {int(job.id), *others.pop((job.array, job.is_waiting), ())}
             groups[key].append(_Alike(job, tuple(sorted(tasks))))
@@ -241,13 +280,14 @@ def _row(key: _Key, requests: Sequence[_Alike]) -> Waiting:
         is_deferred=key.is_deferred,
         is_dependent=key.is_dependent,
         is_campaign=key.is_campaign,
+        is_inner=key.is_inner,
         kinds=tuple((*kind, tasks) for kind, tasks in kinds.items()),
     )
 
 
 def _shape(job: Job, sizes: Sizes) -> Shape:
     """Read the ways in which a job may run (`-l`, oarsub(1)): the least, and the others."""
-    ways = dict.fromkeys(ways_of(job.wanted, sizes.every, job.message, sizes.usable))
+    ways = dict.fromkeys(ways_of(job.wanted, sizes, job.message))
     least, *others = (_way(job, lying) for lying in ways)
     return replace(least, others=tuple(others))
 

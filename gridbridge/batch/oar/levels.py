@@ -1,11 +1,13 @@
 """Reads what an OAR job requests, level by level, as slots and how they lie on nodes: oarsub(1).
 
-Properties in braces are conditions in SQL, which OAR alone understands: they are left out.
+Properties in braces are conditions in SQL, which OAR alone understands: they are left out, but for
+the type of resources: those of a type such as 'licence' are no slots.
 """
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 NODES, SLOTS = ("network_address", "host", "nodes"), ("resource_id", "core")
@@ -13,6 +15,9 @@ ALL = "ALL"  # the value of a level that asks for all of them
 ONE, ANY, EACH = "one", "any", "each-"  # how the slots of a job lie: names of environments
 EVERY, ON_ALL = "all", "all-"  # all slots; so many slots on each node that takes jobs
 PROPERTIES = re.compile(r"\{(?:'[^']*'|[^'}])*\}|\{[^}]*\}")
+KIND = re.compile(r"\btype\s*=\s*'([^']*)'", re.IGNORECASE)
+SLOT_KIND, OTHER_KIND = "default", "!"  # the latter marks groups whose resources are no slots
+MOST_UNITS = 64  # of a level inside nodes that are placed one by one
 LEVEL = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=([A-Za-z0-9]+)")
 WAYS = 16  # of a job that are looked at: each costs time in every round
 REPORTED = re.compile(r"R=(\d{1,9}),")  # begins a waiting job's message: the first way's slots
@@ -46,6 +51,7 @@ class Sizes(NamedTuple):
 
     every: Sequence[int]
     usable: Sequence[int]  # of the nodes that take jobs: ALL means those
+    inside: Mapping[str, int] = MappingProxyType({})  # levels inside nodes: least slots of a unit
 
     @property
     def least(self) -> int:
@@ -62,35 +68,46 @@ def lies(
     wanted: str, sizes: Sequence[int], message: str = "", usable: Sequence[int] | None = None
 ) -> Lying:
     """Return the least of the ways in which a request's slots may lie."""
-    return ways_of(wanted, sizes, message, usable)[0]
+    return ways_of(wanted, Sizes(sizes, sizes if usable is None else usable), message)[0]
 
 
-def ways_of(
-    wanted: str, sizes: Sequence[int], message: str = "", usable: Sequence[int] | None = None
-) -> list[Lying]:
+def levels_in(wanted: str) -> list[str]:
+    """Return the levels that a request names."""
+    return [level for level, _ in LEVEL.findall(PROPERTIES.sub("", wanted))]
+
+
+def ways_of(wanted: str, sizes: Sizes, message: str = "") -> list[Lying]:
     """Return how many slots a request has, and how they lie on nodes of these sizes.
 
-    `usable` has the sizes of the nodes that take jobs, which ALL means; None: all nodes do.
     A request without a level below nodes gets whole nodes with all their slots, at least the
     smallest node. Levels above nodes multiply their number. For levels between nodes and slots,
-    such as /cpu, OAR itself reports the slots in the job's message.
+    such as /cpu, OAR itself reports the slots in the job's message. Each unit of a level that is
+    inside nodes has its slots on one node.
 
     Of several ways (`-l` more than once) the least comes first: fewest whole nodes, then fewest
     slots, then as written; ways on all nodes come last. Of more than WAYS the least are returned.
     """
-    known = Sizes(sizes, sizes if usable is None else usable)
-    text = PROPERTIES.sub("", wanted)
+    text = PROPERTIES.sub(_kind_kept, wanted)
     ways = text.split("-l ")[1:] or [text]
     found = REPORTED.match(message)
     reports = [int(found[1]) if found else 0, *[0] * (len(ways) - 1)]
-    lyings = [_way(*way, known) for way in zip(ways, reports, strict=True)]
+    lyings = [_way(*way, sizes) for way in zip(ways, reports, strict=True)]
     lyings.sort(key=lambda lying: (lying.is_on_all, lying.whole_nodes, lying.slots))
     return lyings[:WAYS]
 
 
+def _kind_kept(found: re.Match[str]) -> str:
+    """Return what stays of properties: whether they ask for resources that are no slots."""
+    kinds = KIND.findall(found[0])
+    return OTHER_KIND if kinds and SLOT_KIND not in kinds else ""
+
+
 def _way(text: str, reported: int, sizes: Sizes) -> Lying:
     """Read groups with `+` between them; those of whole nodes alone are on nodes of their own."""
-    groups = [dict(LEVEL.findall(group)) for group in text.partition(",")[0].split("+")]
+    texts = text.partition(",")[0].split("+")
+    others = [dict(LEVEL.findall(group)) for group in texts if OTHER_KIND in group]
+    reported -= sum(math.prod(_count(value, 1) for value in levels.values()) for levels in others)
+    groups = [dict(LEVEL.findall(group)) for group in texts if OTHER_KIND not in group]
     groups = [levels for levels in groups if levels]
     if len(groups) == 1:
         return _group(groups[0], reported, sizes)
@@ -150,12 +167,35 @@ def _on_nodes(nodes: int, each: int, *, is_whole: bool, is_on_all: bool) -> Lyin
 
 
 def _without_nodes(levels: dict[str, str], reported: int, sizes: Sizes) -> Lying:
+    if (inside := next((name for name in levels if name in sizes.inside), None)) and (
+        found := _in_units(levels, inside, reported, sizes)
+    ):
+        return found
     values, slots = list(levels.values()), sum(sizes.usable)
     if values == [ALL] and slots:
         return Lying(slots, EVERY)
     if reported and (ALL in values or _is_open(levels)):
         return _anywhere(reported)
     return _anywhere(math.prod(_count(value, slots) for value in values))
+
+
+def _in_units(levels: dict[str, str], inside: str, reported: int, sizes: Sizes) -> Lying | None:
+    """Return the slots of units that are each on one node; None if OAR alone knows their number."""
+    values, place = list(levels.values()), list(levels).index(inside)
+    above, below = values[: place + 1], values[place + 1 :]
+    if ALL in values:
+        return None
+    units = math.prod(_count(value, 1) for value in above)
+    if not below:
+        each = max(1, reported // units) if reported > 0 else sizes.inside[inside]
+    elif reported > 0 and list(levels)[-1] not in SLOTS:
+        each = max(1, reported // units)
+    else:
+        each = math.prod(_count(value, 1) for value in below)
+    if each == 1 or units > MOST_UNITS:
+        return _anywhere(units * each)
+    unit = Lying(each, ONE)
+    return unit if units == 1 else Lying(units * each, ANY, groups=(unit,) * units)
 
 
 def _anywhere(slots: int) -> Lying:

@@ -34,6 +34,7 @@ FACTS = {
 }
 ARRAYS = f"{PREFIX}."
 BEST_EFFORT = "besteffort"  # the queue of jobs of that type, whatever queue they asked for
+INNER = "inner="  # the type of a job on the resources of a container job
 NEVER_HALTED = 2147483647  # available_upto, in seconds of the clock
 MAY_REST = 2147483646  # the same, of a node that may be halted and woken
 UNCHANGED = "UnChanged"  # next_state of a resource of which no change is under way
@@ -69,6 +70,7 @@ class Job:
         "exit_code",
         "hosts",
         "id",
+        "is_inner",
         "is_reservation",
         "message",
         "name",
@@ -107,6 +109,9 @@ class Job:
             self.reserved = frozenset(_table(shown.get("reserved_resources")))
             self.after = frozenset(map(str, _items(shown.get("dependencies") or [])))
             self.wanted = str(shown.get("wanted_resources") or "")
+            self.is_inner = any(
+                str(kind).startswith(INNER) for kind in _items(shown.get("types") or [])
+            )
             self.events = _events(shown["events"])
         except (KeyError, TypeError, ValueError) as error:
             raise ParseError(f"oarstat: no whole job: {error!r}") from error
@@ -209,6 +214,7 @@ class Resource:
         "is_slot",
         "is_suspected",
         "jobs",
+        "properties",
         "standby_until",
         "tags",
         "upto",
@@ -228,6 +234,7 @@ class Resource:
             self.standby_until = self.upto if is_standby else 0
             self.is_settled = shown.get("next_state", UNCHANGED) == UNCHANGED
             self.tags = str(shown.get("gb_tags") or "")
+            self.properties = shown
             self.jobs = frozenset(str(shown.get("jobs") or "").replace(",", " ").split())
         except (KeyError, ValueError) as error:
             raise ParseError(f"oarnodes: no whole resource: {error!r}") from error

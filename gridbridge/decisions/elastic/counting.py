@@ -71,6 +71,8 @@ def queues_named(shape: Shape) -> tuple[str, ...]:
 def why_unable(one: Waiting) -> Refusal | None:
     """Say what keeps jobs from being demand; None where nothing does, or nobody knows what."""
     state = one.state
+    if one.is_inner and state.can_start:
+        return Refusal.INNER
     if one.can_start and one.fills_gaps:
         return Refusal.CAMPAIGN if one.is_campaign else Refusal.BEST_EFFORT
     if state.can_start:

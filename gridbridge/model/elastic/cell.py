@@ -98,6 +98,7 @@ class Waiting:
     capped: int = 0  # so many of the tasks may not start beside those that run (qsub(1), -tc)
     is_deferred: bool = False  # their start time is in the future
     is_dependent: bool = False  # they wait for the end of other jobs
+    is_inner: bool = False  # they run on what a container job has: oarsub -t inner=JOB
     is_campaign: bool = False  # they are tasks of campaigns
     kinds: tuple[tuple[str, str, int], ...] = ()  # owner, job name and tasks
 

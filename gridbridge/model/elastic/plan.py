@@ -106,6 +106,7 @@ class Refusal(Enum):
     DELETED = "it is being deleted"
     FUTURE = "its start time is in the future"
     DEPENDENT = "it waits for the end of other jobs"
+    INNER = "it runs inside a container job"
     OTHER_QUEUE = "it asks for another queue"
     MASTER = "it is the master"
     BUSY = "jobs run there, or slots are reserved there"

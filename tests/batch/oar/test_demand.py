@@ -149,6 +149,65 @@ def test_a_job_of_several_groups_fits_where_all_of_them_do(wanted: str, fit: int
     assert _fits(document(TWO, run, _waiting(wanted))) == fit
 
 
+CPUS = [row | {"cpu": (number + 1) // 2, "switch": "s"} for number, row in enumerate(TWO, 1)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message", "fit"),
+    [
+        ("/cpu=1", "R=2,W=0:2:0", 0),
+        ("/cpu=1", "", 0),
+        ("/cpu=1/core=2", "R=2,W=0:2:0", 0),
+        ("/switch=1/cpu=1", "R=2,W=0:2:0", 0),
+        ("/cpu=2/core=1", "R=2,W=0:2:0", 1),
+        ("/cpu=1/core=1", "R=1,W=0:2:0", 1),
+        ("/core=2", "R=2,W=0:2:0", 1),
+        ("/switch=1/core=2", "R=2,W=0:2:0", 1),
+    ],
+)
+def test_a_unit_of_a_level_inside_nodes_is_on_one_node(wanted: str, message: str, fit: int) -> None:
+    """With one free slot on each of two nodes, whose properties tell that a cpu is of one node."""
+    runs = (shown(Job_Id=at, assigned_resources=[2 * at - 1], queue="default") for at in (1, 2))
+    told = document(CPUS, *runs, _waiting(wanted, message=message))
+
+    assert _fits(told) == fit
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ("{type='default'}/core=1+{type='licence'}/licence=2", "R=3,W=0:2:0"),
+        ("{type='default'}/switch=1+{TYPE = 'licence' AND x=1}/licence=2", "R=3,W=0:2:0"),
+        ("{type = 'licence'}/licence=2", "R=2,W=0:2:0"),
+    ],
+)
+def test_resources_that_are_no_slots_need_none(wanted: str, message: str) -> None:
+    """With one free slot."""
+    run = shown(Job_Id=1, assigned_resources=[1, 2, 3], queue="default")
+
+    assert _fits(document(TWO, run, _waiting(wanted, message=message))) == 1
+
+
+def test_a_resource_that_several_jobs_share_is_used_once() -> None:
+    """As by a container job and one inside it, or by two with -t timesharing."""
+    runs = [
+        shown(Job_Id=1, assigned_resources=[1, 2], queue="default", types=["container"]),
+        shown(Job_Id=2, assigned_resources=[2], queue="default", types=["inner=1"]),
+    ]
+    cell, _ = read(document(TWO, *runs), QUEUE)
+
+    assert [one.used for one in cell.instances if one.queue == QUEUE] == [2, 0]
+    shared = [shown(Job_Id=at, assigned_resources=[1], queue="default") for at in (1, 2)]
+    assert _fits(document(TWO, *shared, _waiting("/core=3", message="R=3,W=0:2:0"))) == 1
+
+
+def test_a_job_inside_a_container_job_is_no_demand() -> None:
+    run = shown(Job_Id=1, assigned_resources=[1, 2, 3, 4], queue="default", types=["container"])
+    plan = _plan(document(TWO, run, _waiting("/core=1", types=["inner=1"])))
+
+    assert (plan.add, [refused.cause for refused in plan.refused]) == (0, [Refusal.INNER])
+
+
 def test_as_many_hosts_are_woken_as_all_groups_want() -> None:
     run = shown(Job_Id=1, assigned_resources=[1, 2], queue="default")
     rest = [resource(number, f"n{number // 2}", **HALTED) for number in range(10, 16)]
