@@ -315,11 +315,25 @@ def refusal(request: Request) -> str:
     every = [pair for clause in (request.hard, *request.either) for pair in clause]
     if odd := [as_sql(*pair) for pair in every if not _is_expressible(*pair)]:
         return f"Grid Engine is asked for NAME=VALUE alone, not {', '.join(odd)}"
+    if unequal := _unequal(request.hard):
+        return f"Grid Engine is asked for one value of a resource, not {' and '.join(unequal)}"
     bare = [[relation_of(name)[0] for name, _ in clause] for clause in request.either]
     pairs = zip(request.either, bare, strict=True)
     several = [clause for clause, names in pairs if len({*names}) > 1]
     text = " or ".join(as_sql(*pair) for clause in several[:1] for pair in clause)
     return f"Grid Engine can't be asked for one of several resources, {text}" if text else ""
+
+
+def _unequal(hard: Pairs) -> list[str]:
+    """Return the conditions that want different values of one resource.
+
+    No string equals two values, and a number can be asked for once alone (complex(5)).
+    """
+    found: dict[str, list[str]] = {}
+    for name, value in hard:
+        if relation_of(name)[1] == "=" and WILD.isdisjoint(value):
+            found.setdefault(name, []).append(as_sql(name, value))
+    return next((texts for texts in found.values() if len(texts) > 1), [])
 
 
 def _is_expressible(name: str, value: str) -> bool:

@@ -146,6 +146,11 @@ def test_a_resource_may_have_one_of_several_values() -> None:
         (Request(either=((("a", "1"), ("a<", "2")),)), "asked for NAME=VALUE alone, not a<2"),
         (Request(hard=(("a==", ""),)), "asked for NAME=VALUE alone, not a IS NULL"),
         (Request(hard=(("a~", "x*%"),)), "asked for NAME=VALUE alone, not a LIKE x*%"),
+        (
+            Request(hard=(("mem", "2G"), ("mem", "3G"))),
+            "one value of a resource, not mem=2G and mem=3G",
+        ),
+        (Request(hard=(("a", "1"), ("a~", "1%"), ("a", "2"))), "not a=1 and a=2"),
         (Request(either=((("a", "1"), ("b", "2")),)), "one of several resources, a=1 or b=2"),
     ],
 )
@@ -162,6 +167,7 @@ def test_what_qsub_has_no_words_for_is_refused_here(asked: Request, reason: str)
         ((("a<>==", ""),), (), "a=*"),
         ((("a<>", "1"), ("a<>", "2")), (), "a=!1&!2"),
         ((("a<>", "1|2"),), (), "a=!(1|2)"),
+        ((("a", "lx-*"), ("a", "*64")), (), "a=lx-*&*64"),
         ((("a", "lx-*"), ("a<>", "x")), ((("a", "1"), ("a<>", "2")),), "a=lx-*&!x&(1|!2)"),
     ],
 )

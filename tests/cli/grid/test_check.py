@@ -414,7 +414,7 @@ def test_several_campaigns_are_waited_for(tmp_path: Path, failed: int, status: i
         ("mem <> 3", "mem<>3"),
         ("NOT gpu = 'TRUE'", "gpu<>TRUE"),
         ("mem IN (1, 2)", "mem=1, mem=2"),
-        ("mem = 1 AND mem = 1G", "mem=1, mem=1G"),
+        ("mem = 1 AND mem <> 1G", "mem=1, mem<>1G"),
         ("gpu IS NOT NULL", "gpu IS NOT NULL"),
     ],
 )
@@ -428,10 +428,22 @@ def test_a_number_or_boolean_is_asked_for_by_its_value_alone(
     jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
 
     status, lines = sub(*check, "-j", json.dumps(jdl | {"properties": f"arch <> 'x' AND {wanted}"}))
-    fine, _ = sub("--check", "-j", json.dumps(jdl | {"properties": "mem = 3, gpu = TRUE"}))
+    once = "mem = 3, gpu = TRUE AND mem = 3"
+    fine, _ = sub("--check", "-j", json.dumps(jdl | {"properties": once}))
 
     start = "gridsub: beta.properties: no string there, and so asked for by NAME = VALUE alone: "
     assert (status, lines[-1], fine) == (1, f"{start}{told}", 0)
+
+
+def test_two_values_of_one_resource_are_refused_before_a_cluster_has_told_its_resources(
+    site: Path,
+) -> None:
+    jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
+
+    status, lines = sub("-j", json.dumps(jdl | {"properties": "mem = 2G AND mem = 3G"}))
+
+    why = "Grid Engine is asked for one value of a resource, not mem=2G and mem=3G"
+    assert (status, lines) == (1, [f"gridsub: beta.properties: {why}"])
 
 
 @pytest.mark.parametrize(

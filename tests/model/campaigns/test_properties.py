@@ -14,6 +14,7 @@ from gridbridge.model.request import Request
         ("gpu=YES", (("gpu", "YES"),)),
         ("mem>=2000,zone<>b", (("mem>=", "2000"), ("zone<>", "b"))),
         ("a=b=c,d", (("a", "b=c"), ("d", ""))),
+        ("mem=2G,arch=x,mem=2G", (("mem", "2G"), ("arch", "x"))),
     ],
 )
 def test_each_condition_is_a_name_with_its_relation_and_a_value(

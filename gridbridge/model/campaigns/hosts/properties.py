@@ -13,8 +13,9 @@ Pair = tuple[str, str]
 
 
 def wanted(text: str) -> tuple[Pair, ...]:
-    """Return the names, each with its relation unless that is `=`, and their values."""
-    return tuple(_pair(one) for one in text.split(ALL) if one and ANY not in one)
+    """Return the names, each with its relation unless that is `=`, and their values; each once."""
+    conditions = dict.fromkeys(text.split(ALL))
+    return tuple(_pair(one) for one in conditions if one and ANY not in one)
 
 
 def either(text: str) -> tuple[tuple[Pair, ...], ...]:
