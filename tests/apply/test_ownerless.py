@@ -27,12 +27,13 @@ cd "${0%/*}" && echo "${0##*/} $*" >>calls
 case "${0##*/} $*" in
 "qdel "*) [ -e operator ] || { echo "denied: user is not owner of job 41"; exit 1; }
     rm -f job; echo "gridbridge has registered the job 41 for deletion" ;;
-"qstat -j 41 "*|"qstat -j gb."*|"qstat -j gc."*)
-    cat job 2>&- || echo "<unknown_jobs></unknown_jobs>" ;;
-"qstat "*) echo "<job_info></job_info>" ;;
+"qstat -j 41 "*) cat job 2>&- || echo "<unknown_jobs></unknown_jobs>" ;;
+"qstat "*) echo "<job_info>"
+    [ ! -e job ] || sed 's/.*/<job_list >&<\\/job_list>/; s/JB_account/JB_name/g' job
+    echo "</job_info>" ;;
 esac
 """
-DETAIL = "<JB_job_number>41</JB_job_number><JB_owner>{0}</JB_owner><JB_account>{1}</JB_account>\n"
+DETAIL = "<JB_job_number>41</JB_job_number><JB_owner>{0}</JB_owner><JB_account>{1}</JB_account>"
 
 
 class Beta:
@@ -47,7 +48,7 @@ class Beta:
 
     def has(self, owner: str, account: str) -> None:
         """Have a job."""
-        (self.folder / "job").write_text(DETAIL.format(owner, account))
+        (self.folder / "job").write_text(f"{DETAIL.format(owner, account)}</detailed_job_info>\n")
 
     @property
     def is_empty(self) -> bool:

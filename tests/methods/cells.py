@@ -32,16 +32,16 @@ case "$me $*" in
 "qsub "*" -w v "*) [ -e "$jobs/unable" ] || { echo "verification: found suitable queue(s)"; exit; }
     echo "verification: no suitable queues"; exit 1 ;;
 "qsub "*) cat >/dev/null; echo hqw >"$jobs/41"; echo "$7" >"$jobs/name"; echo 41 ;;
-"qstat -j gb."*) [ "$(cat "$jobs/name" 2>/dev/null)" = "$2" ] && [ -e "$jobs/41" ] ||
-    { echo "<unknown_jobs></unknown_jobs>"; exit 0; }
-    echo "<JB_job_number>41</JB_job_number><JB_owner>$(id -un)</JB_owner>"
-    echo "<JB_account>$2</JB_account>" ;;
 "qstat -j "*) [ ! -e "$jobs/detail" ] || { cat "$jobs/deferred" "$jobs/detail" 2>&-; exit 0; }
     [ -e "$jobs/$2" ] || { echo "<unknown_jobs></unknown_jobs>"; exit 0; }
     echo "<JB_job_number>$2</JB_job_number><JB_owner>$(cat "$jobs/owner" || id -un)</JB_owner>"
-    echo "<JB_account>$(cat "$jobs/name")</JB_account>" ;;
-"qstat "*) for job in "$jobs"/[0-9]*; do
-        echo "<JB_job_number>${job##*/}</JB_job_number><state>$(cat "$job")</state></job_list>"
+    echo "<JB_account>$(cat "$jobs/name")</JB_account></detailed_job_info>" ;;
+"qstat "*) echo "<job_info>"
+    for job in "$jobs"/[0-9]*; do
+        [ -e "$job" ] || continue
+        echo "<job_list ><JB_job_number>${job##*/}</JB_job_number><state>$(cat "$job")</state>"
+        echo "<JB_name>$(cat "$jobs/name" 2>&-)</JB_name>"
+        echo "<JB_owner>$(cat "$jobs/owner" 2>&- || id -un)</JB_owner></job_list>"
     done; echo "</job_info>" ;;
 "qalter -a 2035"*) become "$letters"
     echo "<JB_execution_time>2051222400</JB_execution_time>" >"$jobs/deferred"

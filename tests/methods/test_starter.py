@@ -182,7 +182,7 @@ def test_a_task_put_back_takes_over_what_was_sent_from_another_queue(place: Plac
     assert asked.restarted == "yes"
     records = {(one.queue, one.remote, one.phase) for one in place.sent(Kind.RECORD)}
     assert records == {("transfer-beta", "beta", each) for each in PHASES}
-    assert len(place.calls("beta qstat -j gb.alpha.7.0.1")) == 1
+    assert len(place.calls("beta qstat -s a -u")) == 1
     assert place.calls("delta") == []
 
 

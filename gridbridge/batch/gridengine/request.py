@@ -69,10 +69,25 @@ def kept_of(xml: bytes, variable: bytes) -> frozenset[bytes]:
     return frozenset(value for group in values for value in group)
 
 
-def arrays_listed(xml: bytes) -> list[str]:
+def arrays_listed(xml: bytes) -> tuple[int, ...]:
     """Return the ids of the arrays that `qstat -xml` lists; ParseError for half an answer."""
-    rows = (row for row in _rows(xml) if b"<tasks>" in row)
-    return sorted({_leaf(row, b"JB_job_number") for row in rows})
+    return _ids(row for row in _rows(xml) if b"<tasks>" in row)
+
+
+def jobs_listed(xml: bytes, name: str, owner: str) -> tuple[int, ...]:
+    """Return the ids of a person's jobs of a name that `qstat -xml` lists; ParseError as above.
+
+    A list may show the beginning of a name alone.
+    """
+    rows = (row for row in _rows(xml) if _leaf(row, b"JB_owner") == owner)
+    return _ids(row for row in rows if name.startswith(_leaf(row, b"JB_name")))
+
+
+def _ids(rows: "Iterable[bytes]") -> tuple[int, ...]:
+    ids = {_leaf(row, b"JB_job_number") for row in rows}
+    if not all(map(str.isdecimal, ids)):
+        raise ParseError("qstat -xml: a job without a number")
+    return tuple(sorted(map(int, ids)))
 
 
 def listed_places(

@@ -6,7 +6,12 @@ by its words (facts: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2 where marked).
 
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine.commands import Argv
-from gridbridge.batch.gridengine.request import listed_places, owner_and_account_of, read_request
+from gridbridge.batch.gridengine.request import (
+    jobs_listed,
+    listed_places,
+    owner_and_account_of,
+    read_request,
+)
 from gridbridge.batch.submission import Result, Submission, unanswered
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.campaigns.names import PREFIX
@@ -48,6 +53,8 @@ OF_ARRAY = f"{PREFIX}."
 MARK = "MAIL"  # a variable of qsub's environment that root does not set
 JOB_NUMBER = b"<JB_job_number>"
 UNKNOWN_JOB = b"<unknown_jobs"
+END_OF_DETAIL = b"</detailed_job_info>"
+JOBS_A_CALL = 1000
 NO_QUEUES = (b"requests unknown queue", b"Wrong queue list format")  # of `qalter -q`
 ANY_QUEUE = "*"
 DELETED = b"has deleted job"  # of a started one: has registered the job ... for deletion
@@ -120,24 +127,23 @@ def find_others(cell: Cell, transfer: str, owner: str, array: str) -> list[str]:
 
 
 def _named(cell: Cell, transfer: str, owner: str) -> list[int]:
+    """Find a person's jobs of a name among that person's jobs alone.
+
+    `qstat -j NAME` shows everybody's jobs of that name whole: anybody can make it too long to read.
+    """
+    listed = call(cell, commands.jobs_of(cell, owner)).checked().stdout
+    found = _bearing(cell, listed, transfer, owner)
     if transfer.startswith(OF_ARRAY):
         from gridbridge.batch.gridengine.marked import marked  # answers are rarely lost
 
-        return sorted({*_bearing(cell, transfer, owner), *marked(cell, transfer, owner)})
-    return _bearing(cell, transfer, owner)
+        found = sorted({*found, *marked(cell, listed, transfer, owner)})
+    return found
 
 
-def _bearing(cell: Cell, transfer: str, owner: str) -> list[int]:
-    xml = detail(cell, transfer)
-    if UNKNOWN_JOB in xml:
-        return []
-    jobs = [JOB_NUMBER + part for part in xml.split(JOB_NUMBER)[1:]]
-    ids = [job[len(JOB_NUMBER) :].partition(b"<")[0] for job in jobs]
-    if not ids or not all(number.isdigit() for number in ids):
-        raise ParseError(f"qstat -j {transfer}: neither a job nor an unknown one")
-    wanted = (owner, transfer)
-    pairs = zip(ids, jobs, strict=True)
-    return [int(number) for number, job in pairs if owner_and_account_of(job) == wanted]
+def _bearing(cell: Cell, listed: bytes, transfer: str, owner: str) -> list[int]:
+    jobs = tuple(jobs_listed(listed, transfer, owner))
+    shown = details(cell, jobs) if jobs else ()
+    return [number for number, job in shown if owner_and_account_of(job) == (owner, transfer)]
 
 
 def owner_and_account(cell: Cell, job: str) -> tuple[str, str]:
@@ -190,12 +196,15 @@ def accounts_of(cell: Cell, jobs: tuple[int, ...]) -> dict[int, str]:
 
 
 def details(cell: Cell, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
-    """Give the cell's answers about several jobs, by their ids."""
-    xml = detail(cell, ",".join(map(str, jobs)))
-    for part in xml.split(JOB_NUMBER)[1:]:
-        number = part.partition(b"<")[0]
-        if number.isdigit():
-            yield int(number), JOB_NUMBER + part
+    """Give the cell's answers about several jobs, by their ids; ParseError for half an answer."""
+    for begin in range(0, len(jobs), JOBS_A_CALL):
+        xml = detail(cell, ",".join(map(str, jobs[begin : begin + JOBS_A_CALL])))
+        if not xml.rstrip().endswith(END_OF_DETAIL) and UNKNOWN_JOB not in xml:
+            raise ParseError("qstat -j: not a whole answer")
+        for part in xml.split(JOB_NUMBER)[1:]:
+            number = part.partition(b"<")[0]
+            if number.isdigit():
+                yield int(number), JOB_NUMBER + part
 
 
 def detail(cell: Cell, job: str) -> bytes:

@@ -14,16 +14,22 @@ from gridbridge.model.route import Cell
 from tests.states import job_state
 
 NAME = "gb.alpha.8.0.1"
+END = "</detailed_job_info>"
 UNKNOWN = "<unknown_jobs><element/></unknown_jobs>"
 ARRAY = "gc.alpha.8.1"
-ROW = "<job_list ><JB_job_number>{}</JB_job_number>{}</job_list>"
+ROW = (
+    "<job_list ><JB_job_number>{}</JB_job_number><JB_name>{}</JB_name><JB_owner>{}</JB_owner>"
+    "{}</job_list>"
+)
+TASKS = "<tasks>1-3:1</tasks>"
 VARIABLE = "<element><VA_variable>{}</VA_variable><VA_value>{}</VA_value></element>"
 MAIL = "__SGE_PREFIX__O_MAIL"
 QSTAT = """#!/bin/sh
-case $2 in
-gc.*) cat {0}/named ;;
-*[0-9]*) echo "$2" >>{0}/asked; cat {0}/marked ;;
-*) cat {0}/listed ;;
+case "$*" in
+"-j g"*) echo everybody may have jobs of a name; exit 1 ;;
+"-j "*) echo "$2" >>{0}/asked; cat {0}/shown ;;
+"-s a -u alice -xml") cat {0}/listed ;;
+*) exit 1 ;;
 esac
 """
 
@@ -35,6 +41,80 @@ def a_job(number: int, owner: str = "alice", account: str = NAME) -> str:
     )
 
 
+def cell_of(folder: Path, shown: str, *rows: str) -> Cell:
+    """Return a cell whose qstat lists these rows of alice's jobs, and shows jobs by their ids."""
+    (folder / "listed").write_text(f"<job_info>{''.join(rows)}</job_info>")
+    (folder / "shown").write_text(shown)
+    qstat = folder / "qstat"
+    qstat.write_text(QSTAT.format(folder))
+    qstat.chmod(0o755)
+    return Cell(
+        root="", cell="beta", qmaster_port="", execd_port="", binaries=str(folder), timeout_s=5
+    )
+
+
+def listed(number: int, name: str = NAME, owner: str = "alice", tasks: str = "") -> str:
+    return ROW.format(number, name, owner, tasks)
+
+
+ROWS = (listed(12), listed(9), listed(8, "work"), listed(7, owner="bob"))
+
+
+def asked(folder: Path) -> list[str]:
+    """Return which jobs were to be shown whole."""
+    path = folder / "asked"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.mark.parametrize(
+    ("shown", "found"),
+    [
+        (f"{UNKNOWN}", ""),
+        (a_job(12) + END, "12"),
+        (a_job(9) + a_job(12) + END, "9"),
+        (a_job(9, owner="bob") + a_job(12) + END, "12"),
+        (a_job(9, account="sge") + a_job(12) + END, "12"),
+        (a_job(9, owner="bob") + END, ""),
+    ],
+    ids=["none", "one", "the oldest", "not another's", "not without account", "only another's"],
+)
+def test_the_owners_oldest_job_of_that_name_is_meant(
+    tmp_path: Path, shown: str, found: str
+) -> None:
+    assert find_held(cell_of(tmp_path, shown, *ROWS), NAME, "alice") == found
+
+
+def test_what_others_call_by_that_name_is_not_shown(tmp_path: Path) -> None:
+    """They could make it longer than any answer may be."""
+    cell = cell_of(tmp_path, a_job(9) + a_job(12) + END, *ROWS)
+    find_held(cell, NAME, "alice")
+
+    assert asked(tmp_path) == ["9,12"]
+
+
+def test_a_job_of_which_the_list_shows_the_beginning_of_the_name_is_found(tmp_path: Path) -> None:
+    assert find_held(cell_of(tmp_path, a_job(9) + END, listed(9, NAME[:10])), NAME, "alice") == "9"
+
+
+def test_who_has_no_job_of_that_name_is_not_asked_about_jobs(tmp_path: Path) -> None:
+    assert find_held(cell_of(tmp_path, "", listed(8, "work")), NAME, "alice") == ""
+    assert asked(tmp_path) == []
+
+
+@pytest.mark.parametrize("answer", ["", "<detailed_job_info>", a_job(9)])
+def test_half_an_answer_is_none(tmp_path: Path, answer: str) -> None:
+    with pytest.raises(ParseError):
+        find_held(cell_of(tmp_path, answer, *ROWS), NAME, "alice")
+
+
+def test_half_a_list_is_none(tmp_path: Path) -> None:
+    cell = cell_of(tmp_path, UNKNOWN)
+    (tmp_path / "listed").write_text("<job_info>")
+
+    with pytest.raises(ParseError):
+        find_held(cell, NAME, "alice")
+
+
 def a_cell(folder: Path, answer: str) -> Cell:
     """Return a cell whose qstat says this."""
     (folder / "answer").write_text(answer)
@@ -44,30 +124,6 @@ def a_cell(folder: Path, answer: str) -> Cell:
     return Cell(
         root="", cell="beta", qmaster_port="", execd_port="", binaries=str(folder), timeout_s=5
     )
-
-
-@pytest.mark.parametrize(
-    ("answer", "found"),
-    [
-        (UNKNOWN, ""),
-        (a_job(12), "12"),
-        (a_job(12) + a_job(9), "9"),
-        (a_job(9, owner="bob") + a_job(12), "12"),
-        (a_job(9, account="sge") + a_job(12), "12"),
-        (a_job(9, owner="bob"), ""),
-    ],
-    ids=["none", "one", "the oldest", "not another's", "not without account", "only another's"],
-)
-def test_the_owners_oldest_job_of_that_name_is_meant(
-    tmp_path: Path, answer: str, found: str
-) -> None:
-    assert find_held(a_cell(tmp_path, answer), NAME, "alice") == found
-
-
-@pytest.mark.parametrize("answer", ["", "<detailed_job_info/>", "<JB_job_number>x"])
-def test_half_an_answer_is_none(tmp_path: Path, answer: str) -> None:
-    with pytest.raises(ParseError):
-        find_held(a_cell(tmp_path, answer), NAME, "alice")
 
 
 def a_row(tasks: str, state: str) -> str:
@@ -100,18 +156,7 @@ def an_array(number: int, *marks: str, owner: str = "alice", name: str = MAIL) -
     )
 
 
-def cell_of(folder: Path, *jobs: str, listed: str = "", named: str = UNKNOWN) -> Cell:
-    """Return a cell whose qstat says this of an array's name, of the caller's jobs, and of each."""
-    rows = listed or "".join(ROW.format(n, "<tasks>1-3:1</tasks>") for n in (12, 14))
-    (folder / "listed").write_text(f"<job_info>{rows}{ROW.format(13, '')}</job_info>")
-    (folder / "marked").write_text(f"{''.join(jobs)}</detailed_job_info>" if jobs else "")
-    (folder / "named").write_text(named)
-    qstat = folder / "qstat"
-    qstat.write_text(QSTAT.format(folder))
-    qstat.chmod(0o755)
-    return Cell(
-        root="", cell="beta", qmaster_port="", execd_port="", binaries=str(folder), timeout_s=5
-    )
+ARRAYS = (listed(12, "x", tasks=TASKS), listed(14, "x", tasks=TASKS), listed(13, "x"))
 
 
 @pytest.mark.parametrize(
@@ -125,32 +170,33 @@ def cell_of(folder: Path, *jobs: str, listed: str = "", named: str = UNKNOWN) ->
     ids=["one", "several", "with another mark beside it", "another's, or a job's own variable"],
 )
 def test_a_renamed_array_is_found(tmp_path: Path, jobs: tuple[str, ...], found: list[str]) -> None:
-    cell = cell_of(tmp_path, *jobs)
+    cell = cell_of(tmp_path, "".join(jobs) + END, *ARRAYS)
     oldest = find_held(cell, ARRAY, "alice")
 
     assert [oldest, *find_others(cell, ARRAY, "alice", oldest)] == (found or [""])
-    assert (tmp_path / "asked").read_text().splitlines() == ["12,14"] * 2
+    assert asked(tmp_path) == ["12,14"] * 2
 
 
 def test_an_array_of_an_earlier_release_is_found_by_its_name(tmp_path: Path) -> None:
-    job = an_array(9).replace("other", ARRAY)
+    job = an_array(9).replace("other", ARRAY) + an_array(12, "x") + END
+    rows = (listed(9, ARRAY, tasks=TASKS), *ARRAYS)
 
-    assert find_held(cell_of(tmp_path, an_array(12, "x"), named=job), ARRAY, "alice") == "9"
+    assert find_held(cell_of(tmp_path, job, *rows), ARRAY, "alice") == "9"
 
 
 def test_half_an_answer_about_arrays_is_none(tmp_path: Path) -> None:
     with pytest.raises(ParseError):
-        find_held(cell_of(tmp_path), ARRAY, "alice")
+        find_held(cell_of(tmp_path, "", *ARRAYS), ARRAY, "alice")
 
 
 def test_who_has_no_arrays_is_not_asked_about_jobs(tmp_path: Path) -> None:
-    assert find_held(cell_of(tmp_path, listed=ROW.format(13, "")), ARRAY, "alice") == ""
-    assert not (tmp_path / "asked").exists()
+    assert find_held(cell_of(tmp_path, "", listed(13, "x")), ARRAY, "alice") == ""
+    assert asked(tmp_path) == []
 
 
 @pytest.mark.parametrize(("tasks", "mark"), [(3, ARRAY), (0, "none")], ids=["an array", "a job"])
 def test_an_array_is_marked_as_it_is_submitted(tmp_path: Path, tasks: int, mark: str) -> None:
-    cell = cell_of(tmp_path)
+    cell = cell_of(tmp_path, "")
     qsub = tmp_path / "qsub"
     qsub.write_text(f"#!/bin/sh\necho ${{MAIL-none}} >{tmp_path}/mark\necho 7\n")
     qsub.chmod(0o755)
