@@ -7,9 +7,10 @@ removed and reported.
 import logging
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.message import Message, short
@@ -24,6 +25,7 @@ from gridbridge.state.spool import MARK, WAKE
 
 MESSAGES_A_SCAN = 200  # messages of one uid at once, so that a flood costs the others little
 UIDS_TOLD = 5  # of those whose folders lie in the spool
+NAMES_A_SCAN = 50_000  # to look at as many takes less than half a second
 REMOVALS_A_SCAN = 10_000  # of surplus files: a tenth of a second on ext4
 ASLEEP_S = 86400  # a starter whose record never came has given up by then
 
@@ -39,25 +41,37 @@ class Inbox:
         self._clock = clock
         self._quota = Quota(clock.steady_s)  # of lines about each uid
         self._reader = Reader(folder, clock.now_s)
-        self._is_marked = False
+        self._names = Portions(NAMES_A_SCAN)
+        self._kept: Counter[int] = Counter()  # files of each uid within its limit, in this pass
         self._waking = Portions()
         self._full: frozenset[str] = frozenset()  # folders that are not empty, which stay
+        self._full_met: frozenset[str] = frozenset()  # of these, what the pass has come to
 
     def read(self) -> tuple[SpooledMessage, ...]:
         """Return the messages that are new since the last call, at most 200 of each uid.
 
         First the oldest of each uid, then the second ones, each round in the order of their own
-        times. A message stays in the spool until it is removed; a new Inbox returns it again.
-        Raises StateError only when the folder itself can't be listed.
+        times. Of very many names a call looks at 50,000, and the next calls go on, so that nobody's
+        many files keep the round waiting. A message stays in the spool until it is removed; a new
+        Inbox returns it again. Raises StateError only when the folder itself can't be listed.
         """
         found = self._scan()
         self._reader.remember(found)
         new = []
         self._quota.tell_left_out(_log)
         for of_uid in _by_uid(found):
-            new.append(self._open_new(of_uid[: self.limit_per_uid]))
-            self._remove_surplus(of_uid[self.limit_per_uid :], len(of_uid))
+            room = max(0, self.limit_per_uid - self._kept[of_uid[0].uid])
+            new.append(self._open_new(of_uid[:room]))
+            self._remove_surplus(of_uid[room:], self._kept[of_uid[0].uid] + len(of_uid))
+            self._kept[of_uid[0].uid] += len(of_uid[:room])
+        if not self._names.is_amid:
+            self._end_pass()
         return _fair(new)
+
+    def _end_pass(self) -> None:
+        self._reader.forget_missing()
+        self._kept.clear()
+        self._full, self._full_met = self._full_met, frozenset()
 
     def remove(self, path: str) -> None:
         """Remove a message that the state file has taken over, unless a newer one lies there."""
@@ -70,11 +84,11 @@ class Inbox:
             self._remove(name)
 
     def keep_mark(self) -> None:
-        """Make the mark anew that tells starters to tell again, if the last look found none.
+        """Make the mark anew that tells starters to tell again, if there is none.
 
         Whoever removes the messages removes the mark. One from the future would call them for ever.
         """
-        if not self._is_marked:
+        if not self._has_mark():
             with suppress(StateError):  # no room: the next round tries again
                 files.replace(f"{self._folder}/{MARK}", b"", durable=False)
 
@@ -116,27 +130,33 @@ class Inbox:
         return sum(self._remove(f"{WAKE}/{name}") for name in old)
 
     def _scan(self) -> list[Found]:
-        """List the spool, oldest first, and remove folders and files that were never finished."""
-        folders, entries = _apart(_entries(self._folder))
+        """List names, oldest first, and remove folders and files that were never finished."""
+        try:
+            folders, entries = _apart(self._names.take(self._folder))
+        except OSError as error:
+            raise StateError(f"{self._folder}: {error.strerror}") from error
         self._remove_folders(folders)
         found = [one for one in map(reading.look, entries) if one is not None]
-        for one in found:
-            if one.is_unfinished and not self._reader.is_young(one):
-                self._remove(one.name)
-        marks = [one for one in found if one.name == MARK]
-        self._is_marked = any(self._counts(one) for one in marks)
+        dead = (one for one in found if one.is_unfinished and not self._reader.is_young(one))
+        for one in islice(dead, REMOVALS_A_SCAN):
+            self._remove(one.name)
         return sorted(one for one in found if one.name != MARK)
 
-    def _counts(self, mark: Found) -> bool:
+    def _has_mark(self) -> bool:
         """Say whether a mark is ours and tells nothing of a time to come."""
-        return mark.uid == os.geteuid() and mark.mtime_ns <= (self._clock.now_s() + 1) * 1e9
+        try:
+            facts = os.lstat(f"{self._folder}/{MARK}")
+        except OSError:
+            return False
+        is_past = facts.st_mtime_ns <= (self._clock.now_s() + 1) * 1e9
+        return facts.st_uid == os.geteuid() and is_past
 
     def _remove_folders(self, folders: list[os.DirEntry[str]]) -> None:
         """Remove the empty ones, trying each once; nobody may empty another's, so the rest stay."""
         new = [entry for entry in folders if entry.name not in self._full][:REMOVALS_A_SCAN]
         full = [entry for entry in new if not _remove_folder(entry.path)]
-        names = {entry.name for entry in folders}
-        self._full = (self._full & names) | {entry.name for entry in full}
+        self._full |= {entry.name for entry in full}
+        self._full_met |= self._full & {entry.name for entry in folders}
         if full:
             uids = sorted({_uid(entry) for entry in full})
             of = ",".join(map(str, uids[:UIDS_TOLD]))
@@ -179,8 +199,10 @@ class Inbox:
         newest = surplus[::-1]
         removed = 0
         for one in newest[:REMOVALS_A_SCAN]:
-            self._reader.skip(one)
-            removed += self._remove(one.name)
+            if self._remove(one.name):
+                removed += 1
+            else:
+                self._reader.skip(one)
         if newest and self._quota.allows(newest[0].uid):
             _log.warning(
                 "event=too_many_messages uid=%d files=%d limit=%d removed=%d",
@@ -208,14 +230,6 @@ def _remove_folder(path: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError as error:
-        raise StateError(f"{folder}: {error.strerror}") from error
 
 
 def _apart(

@@ -1,7 +1,7 @@
 """Reads the spool's files: which are whole messages, and whose they are.
 
 Who wrote a message is the uid that the kernel tells of the open file; neither a file's name nor
-its times prove anything. Folders in which old names are removed are read in portions.
+its times prove anything. Folders that anybody may fill are read in portions.
 """
 
 import errno
@@ -67,21 +67,38 @@ class Reader:
         self._clock = clock
         self._read: dict[str, Mark] = {}
         self._growing: dict[str, Found] = {}  # files that were read before they were whole
-        self._linked: frozenset[Mark] = frozenset()
+        self._linked: set[Mark] = set()
+        self._met: set[str | Mark] = set()  # what of all this is still there
 
     def remember(self, found: Iterable[Found]) -> None:
-        """Keep what is known of the files that are still there, unchanged.
+        """Keep what is known of these files where they are unchanged.
 
         Once linked is linked for ever: with two links of somebody's file in the spool the
         second would be alone when the first is removed.
         """
-        found = tuple(found)
-        read = self._read
-        self._read = {one.name: one.mark for one in found if read.get(one.name) == one.mark}
-        self._growing = {one.name: one for one in found if self._growing.get(one.name) == one}
-        self._linked = frozenset(
-            one.mark for one in found if one.is_linked or one.mark in self._linked
-        )
+        for one in found:
+            if self._read.get(one.name, one.mark) != one.mark:
+                del self._read[one.name]
+            if self._growing.get(one.name, one) != one:
+                del self._growing[one.name]
+            if one.is_linked:
+                self._linked.add(one.mark)
+            self._met.update(self._known(one))
+
+    def _known(self, one: Found) -> Iterator[str | Mark]:
+        """Give the name and the mark of a file if anything is known of them."""
+        if one.name in self._read or one.name in self._growing:
+            yield one.name
+        if one.mark in self._linked:
+            yield one.mark
+
+    def forget_missing(self) -> None:
+        """Forget the files that were neither remembered nor read since the last call."""
+        met = self._met
+        self._read = {name: mark for name, mark in self._read.items() if name in met}
+        self._growing = {name: found for name, found in self._growing.items() if name in met}
+        self._linked = {mark for mark in self._linked if mark in met}
+        self._met = set()
 
     def is_due(self, found: Found) -> bool:
         """Say whether a file was not read yet and looks whole."""
@@ -100,6 +117,7 @@ class Reader:
     def skip(self, found: Found) -> None:
         """Never read a file, as long as it is this one."""
         self._read[found.name] = found.mark
+        self._met.add(found.name)
 
     def again(self, names: Iterable[str]) -> None:
         """Read these once more."""
@@ -119,9 +137,11 @@ class Reader:
             return None
         if found.name.startswith(IN_PLACE) and self._may_grow(found, data):
             self._growing[found.name] = found
+            self._met.add(found.name)
             return None
         message = _parse(_whole(found.name, data), facts.st_mtime)
         self._read[found.name] = mark(facts)
+        self._met.add(found.name)
         return SpooledMessage(path=path, uid=facts.st_uid, message=message)
 
     def _may_grow(self, found: Found, data: bytes) -> bool:

@@ -1,0 +1,102 @@
+"""Of a spool with very many names the inbox looks at some in each scan, and misses none."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.message import Kind, Message
+from gridbridge.shell.clock import Clock
+from gridbridge.state import inbox as inboxes
+from gridbridge.state import reading, spool
+from gridbridge.state.inbox import Inbox
+
+MOST = 5
+BOB = 12345
+root_alone = pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a spool of which five names are looked at in each scan."""
+    monkeypatch.setattr(inboxes, "NAMES_A_SCAN", MOST)
+    (tmp_path / "wake").mkdir()
+    return tmp_path
+
+
+def send(folder: Path, count: int, uid: int = -1) -> list[str]:
+    message = Message(kind=Kind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000")
+    paths = [spool.send(message, str(folder)) for _ in range(count)]
+    for path in paths:
+        os.chown(path, uid, -1)
+    return paths
+
+
+def test_of_very_many_names_some_are_looked_at_in_each_scan(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = send(folder, 22)
+    looks: list[str] = []
+    look = reading.look
+
+    def counted(entry: "os.DirEntry[str]") -> object:
+        looks.append(entry.name)
+        return look(entry)
+
+    monkeypatch.setattr(reading, "look", counted)
+    inbox = Inbox(str(folder), 100, Clock())
+    read = []
+    for scan in range(1, 6):
+        read += [letter.path for letter in inbox.read()]
+        assert len(looks) <= MOST * scan
+
+    assert sorted(read) == sorted(sent)
+
+
+def test_messages_are_returned_once_in_all_passes(folder: Path) -> None:
+    sent = send(folder, 22)
+    inbox = Inbox(str(folder), 100, Clock())
+    read = [letter.path for _ in range(15) for letter in inbox.read()]
+
+    assert sorted(read) == sorted(sent)
+
+
+def test_a_persons_limit_counts_over_a_whole_pass(folder: Path) -> None:
+    send(folder, 22)
+    inbox = Inbox(str(folder), 7, Clock())
+    read = [letter.path for _ in range(15) for letter in inbox.read()]
+
+    assert len(read) == 7
+    assert sorted(os.listdir(folder)) == sorted([*map(os.path.basename, read), "wake"])
+
+
+@root_alone
+def test_a_message_is_found_within_one_pass_however_many_another_has(folder: Path) -> None:
+    send(folder, 40, BOB)
+    hers = send(folder, 3)
+    inbox = Inbox(str(folder), 4, Clock())
+    read = [letter for _ in range(44 // MOST + 1) for letter in inbox.read()]
+
+    assert sorted(letter.path for letter in read if letter.uid != BOB) == sorted(hers)
+
+
+def test_a_message_that_comes_during_a_pass_is_found_by_the_end_of_the_next(folder: Path) -> None:
+    send(folder, 22)
+    inbox = Inbox(str(folder), 100, Clock())
+    inbox.read()
+    (late,) = send(folder, 1)
+    read = [letter.path for _ in range(2 * 25 // MOST) for letter in inbox.read()]
+
+    assert read.count(late) == 1
+
+
+def test_full_folders_are_tried_once_in_all_passes(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(12):
+        (folder / f"m.{number}" / "in").mkdir(parents=True)
+    inbox = Inbox(str(folder), 100, Clock())
+    for _ in range(12):
+        inbox.read()
+
+    assert sum("event=full_folders" in line for line in caplog.messages) <= 12 // MOST + 1
