@@ -26,14 +26,28 @@ def strange_names(entries: Iterable[str]) -> dict[str, str]:
 
 
 def findings(
-    storage: str, path: str, host: str, taken: Mapping[str, str] | None
+    storage: str, path: str, host: str, taken: Mapping[str, str] | None, most: int = 0
 ) -> Iterator[Finding]:
-    """Judge an area by the accounts' names that others own in it; None: nobody could look."""
+    """Judge an area by the accounts' names that others own in it; None: nobody could look.
+
+    `most`: only so many of its names were looked at, and there are more; 0: all were.
+    """
     if taken is None:
         return
     item = f"storage {storage}: names"
-    if not taken:
+    if most:
+        yield Finding(
+            item=f"{item} that were not looked at",
+            state=State.WARNING,
+            found=f"{path} has more than {most} names; the first {most} were looked at",
+            right=f"{most} names at most",
+            where=host,
+            hint="a name that another account has taken may be among the others; see who made so"
+            f" many: find {path}/ -mindepth 1 -maxdepth 1 -printf '%u\\n' | sort | uniq -c",
+        )
+    if not taken and not most:
         yield Finding(item=item, state=State.OK, found=path)
+    if not taken:
         return
     owners = [f"{name} is {owner}'s" for name, owner in sorted(taken.items())]
     more = f", and {len(owners) - SHOWN} more" if len(owners) > SHOWN else ""

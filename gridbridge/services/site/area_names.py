@@ -27,19 +27,25 @@ def _findings(policy: Policy) -> Iterator[Finding]:
     for name, storage in policy.storage.items():
         there = away(policy, storage.cluster)
         machine = there.login.host if there.login else host.name()
-        yield from area_names.findings(name, storage.path, machine, _taken(there, storage))
+        taken, has_more = _taken(there, storage)
+        most = MOST if has_more else 0
+        yield from area_names.findings(name, storage.path, machine, taken, most)
 
 
-def _taken(there: Away, storage: Storage) -> dict[str, str] | None:
-    """Return accounts whose names others own, with the owners; None if nobody can look."""
+def _taken(there: Away, storage: Storage) -> tuple[dict[str, str] | None, bool]:
+    """Return accounts whose names others own, with the owners, and whether there are more names.
+
+    None if nobody can look.
+    """
     try:
-        entries = _ask(there, LIST, storage.path, str(MOST)).split("\0")
-        strange = area_names.strange_names(entries)
+        entries = _ask(there, LIST, storage.path, str(MOST + 1)).split("\0")[:-1]
+        strange = area_names.strange_names(entries[:MOST])
         text = "".join(f"{name}\n" for name in strange).encode()
         accounts = _ask(there, ACCOUNTS, text=text).splitlines() if strange else []
     except GridbridgeError:
-        return None  # other findings name a silent cluster
-    return {name: strange[name] for name in accounts if name in strange}
+        return None, False  # other findings name a silent cluster
+    taken = {name: strange[name] for name in accounts if name in strange}
+    return taken, len(entries) > MOST
 
 
 def _ask(there: Away, script: str, *words: str, text: bytes = b"") -> str:

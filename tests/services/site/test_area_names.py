@@ -10,6 +10,7 @@ from gridbridge.decisions.site.area_names import strange_names
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.storage import Storage
 from gridbridge.model.site.setup import State
+from gridbridge.services.site import area_names
 from gridbridge.services.site.area_names import findings
 from tests.services.site.test_brokerage import policy
 
@@ -71,6 +72,19 @@ def test_many_long_names_hide_no_taken_name(tmp_path: Path) -> None:
     (finding,) = findings(area(tmp_path))
 
     assert finding.found == f"{tmp_path}: daemon is root's"
+
+
+@pytest.mark.parametrize(("names", "is_told"), [(5, False), (6, True)])
+def test_it_is_told_that_not_all_names_were_looked_at(
+    tmp_path: Path, names: int, is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(area_names, "MOST", 5)
+    for number in range(names):
+        (tmp_path / f"{number}").mkdir()
+    (finding,) = findings(area(tmp_path))
+
+    assert (finding.state == State.WARNING) == is_told
+    assert (f"{tmp_path} has more than 5 names" in finding.found) == is_told
 
 
 def test_an_area_with_everybodys_own_folders_is_right(tmp_path: Path) -> None:
