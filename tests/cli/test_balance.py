@@ -52,6 +52,13 @@ def test_a_plan_is_printed_as_json(folder: Path) -> None:
     }
 
 
+def test_a_maximum_of_no_nodes_is_as_the_key_of_the_configuration(folder: Path) -> None:
+    found = plan(folder, "--max-nodes", "0")
+
+    assert (found["add"], found["remove"]) == (0, [])
+    assert str(found["sentence"]).endswith("max_nodes is not set: nothing is added or removed")
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -136,7 +143,7 @@ def test_limits_that_contradict_each_other_are_refused(folder: Path) -> None:
     assert str(done.exception) == "min_nodes is 3; expected at most max_nodes (2)"
 
 
-@pytest.mark.parametrize("words", [("-m", "0"), ("-k", "60"), ("-a", "x"), ("--policy", "best")])
+@pytest.mark.parametrize("words", [("-m", "-1"), ("-k", "60"), ("-a", "x"), ("--policy", "best")])
 def test_an_option_that_is_wrong_is_a_mistake_of_usage(
     folder: Path, words: tuple[str, ...]
 ) -> None:

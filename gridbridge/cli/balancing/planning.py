@@ -23,8 +23,8 @@ RULES = (
     ),
     click.option(
         *("-m", *both("max_nodes"), "max_nodes"),
-        type=click.IntRange(min=1),
-        help="The most nodes of the cluster, with the master.",
+        type=click.IntRange(min=0),
+        help="The most nodes of the cluster, with the master; 0: nothing is added or removed.",
     ),
     click.option(
         *("-n", *both("min_nodes"), "min_nodes"),

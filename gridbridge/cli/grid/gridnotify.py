@@ -99,7 +99,8 @@ def _change(way: Way, identity: str, severity: str | None, is_end: bool, is_verb
     except ParseError as error:
         raise click.UsageError(f"{TYPED[way]} {error}") from error
     if (severity or not is_end) and severity not in [each.value for each in Severity]:
-        raise click.UsageError(WHICH)
+        wrong = f"-s {severity}: no severity; " if severity is not None else ""
+        raise click.UsageError(f"{wrong}{WHICH}")
     verb = Verb.UNSUBSCRIBE if is_end else Verb.SUBSCRIBE
     answer = campaign_notices.change(verb, way, identity, Severity(severity or Severity.LOW))
     if answer is not Answer.DONE:

@@ -68,6 +68,7 @@ class Said:
     jdl: Jdl
     parameters: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    places: Mapping[str, str] = field(default_factory=dict)  # of each cluster's properties
 
 
 def load(
@@ -130,7 +131,16 @@ class Reader:
             datasets={key: self._placed(wish) for key, wish in data.items()},
             may_move=may_move,
         )
-        return Said(jdl=jdl, parameters=parameters, warnings=tuple(self.warnings))
+        places = {name: self._place(said, name) for name in clusters if clusters[name].properties}
+        return Said(jdl=jdl, parameters=parameters, warnings=tuple(self.warnings), places=places)
+
+    def _place(self, said: Mapping[str, Any], name: str) -> str:
+        """Return the file and line of a cluster's properties; empty where they were typed."""
+        if self.is_typed:
+            return ""
+        is_own = any(key.lower() == "properties" for key in said[CLUSTERS][name])
+        line = self._lines().of(*((CLUSTERS, name) if is_own else ()), "properties")
+        return f"{self.path}:{line}" if line else self.path
 
     def _placed(self, wish: DatasetWish) -> DatasetWish:
         """Return a dataset with its path from /: from the JDL's folder, or one's home."""
@@ -186,9 +196,9 @@ class Reader:
         if isinstance(asked, dict) and asked:
             has = _is_said(said, "exec_file")
             return {name: self._at_cluster(name, asked[name], for_all, has) for name in asked}
-        self._wrong(
-            CLUSTERS, asked, "it names no cluster", 'expected at least one, {"NAME": {...}}'
-        )
+        is_no_table = asked is not None and not isinstance(asked, dict)
+        wrong = "it is not a table" if is_no_table else "it names no cluster"
+        self._wrong(CLUSTERS, asked, wrong, 'expected at least one, {"NAME": {...}}')
         if not _is_said(said, "exec_file"):
             self._wrong("exec_file", None, "missing", KEYS["exec_file"].right)
         return {}

@@ -70,12 +70,14 @@ def plan(path: str, what: What = What.NONE, name: str = "") -> Planned:
 def _rules(path: str, policy: Mapping[str, object]) -> Rebalance:
     """Return the usual rules with what a file says of them."""
     table: Any = {}
+    names: dict[str, str] = {}
     problems = []
     for key, value in policy.items():
         own, told = _ours(key, value)
         if own in table:
-            problems.append(f"{path}: policy: {key}: {own} twice; expected once")
-        table[own] = told
+            right = f"{names[own]} is the same; expected one of the two"
+            problems.append(f"{path}: policy: {key}: {right}")
+        names[own], table[own] = key, told
     problems += [f"{path}: policy: {told}" for told in SECTION.problems(table)]
     if problems:
         raise ConfigError(tuple(problems))

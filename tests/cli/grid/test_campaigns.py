@@ -176,6 +176,11 @@ def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
     ("options", "status", "words"),
     [
         (["-j", "{}"], 1, "clusters: it names no cluster"),
+        (
+            ["-j", '{"clusters": ["beta"]}'],
+            1,
+            'clusters = ["beta"]: it is not a table; expected at',
+        ),
         (["-j", "not"], 1, "JSON or TOML"),
         ([], 2, "one of -f FILE, -j JSON, -,"),
         (["-f", "a", "-j", "b"], 2, "one of -f FILE, -j JSON, -,"),

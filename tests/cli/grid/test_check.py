@@ -68,6 +68,7 @@ SWEEP = ShownCampaign(
     failed=0,
     waiting=17,
 )
+JDL = "gridsub: the JDL of -j:1"
 
 
 @pytest.fixture(name="site")
@@ -243,8 +244,8 @@ def test_hosts_that_a_cluster_can_not_be_asked_for_are_refused(check: list[str])
     assert (status, lines[-2:]) == (
         1,
         [
-            "gridsub: alpha.properties: Grid Engine is asked for NAME=VALUE alone, not mem>2",
-            "gridsub: beta.properties: Grid Engine can't be asked for one of several resources,"
+            f"{JDL}: alpha.properties: Grid Engine is asked for NAME=VALUE alone, not mem>2",
+            f"{JDL}: beta.properties: Grid Engine can't be asked for one of several resources,"
             " a=1 or b=2",
         ],
     )
@@ -431,7 +432,7 @@ def test_a_number_or_boolean_is_asked_for_by_its_value_alone(
     once = "mem = 3, gpu = TRUE AND mem = 3"
     fine, _ = sub("--check", "-j", json.dumps(jdl | {"properties": once}))
 
-    start = "gridsub: beta.properties: no string there, and so asked for by NAME = VALUE alone: "
+    start = f"{JDL}: beta.properties: no string there, and so asked for by NAME = VALUE alone: "
     assert (status, lines[-1], fine) == (1, f"{start}{told}", 0)
 
 

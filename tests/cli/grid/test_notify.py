@@ -80,7 +80,7 @@ def test_a_program_that_is_not_there_is_told(service: Service, program: str, tol
         (("-m", "a@b", "-l"), "one of -m ADDRESS"),
         (("-m", "a@b", "-j", "x", "-s", "low"), "one of -m ADDRESS"),
         (("-m", "a@b"), "low, medium or high"),
-        (("-m", "a@b", "-s", "dire"), "low, medium or high"),
+        (("-m", "a@b", "-s", "dire"), "-s dire: no severity; give -s low, medium or high"),
         (("-m", "a b", "-s", "low"), "-m 'a b': wrong form; expected an address, NAME@"),
         (("-j", "-x", "-s", "low"), "a letter or digit first"),
         (("-p", "told", "-s", "low"), "an absolute path"),

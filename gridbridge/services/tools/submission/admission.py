@@ -11,7 +11,6 @@ from gridbridge.errors import ConfigError
 from gridbridge.model import vocabulary
 from gridbridge.model.campaigns.admission import Admitted, Candidate
 from gridbridge.model.campaigns.hosts.properties import either, wanted
-from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.places import ADMISSION, CONFIG, PUBLISHED
 from gridbridge.model.request import Request
 from gridbridge.services.tools import configured
@@ -41,7 +40,7 @@ def require_admitted(
     told = admitted(said, folder, owner)
     if told.refusal:
         raise ConfigError((told.refusal,))
-    refuse_hosts(told.jdl, path, published)
+    refuse_hosts(replace(said, jdl=told.jdl), path, published)
     return replace(said, jdl=told.jdl)
 
 
@@ -51,20 +50,22 @@ def require_as_it_is(said: Said, folder: str = ADMISSION, owner: int = trust.ROO
         raise ConfigError((problem,))
 
 
-def refuse_hosts(jdl: Jdl, path: str = CONFIG, published: str = PUBLISHED) -> None:
+def refuse_hosts(said: Said, path: str = CONFIG, published: str = PUBLISHED) -> None:
     """Raise ConfigError for clusters of a campaign that can't be asked for the hosts it wants."""
-    asked = {name: one.properties for name, one in jdl.clusters.items() if one.properties}
+    clusters = said.jdl.clusters.items()
+    asked = {name: cluster.properties for name, cluster in clusters if cluster.properties}
     if not asked:
         return
     from gridbridge.apply.campaigns import hosts  # batch systems are slow to load
 
     policy, _ = configured.load(path)
-    lines = (
-        next(hosts.refused(policy, {name: text}), "") or _of_numbers(name, text, published)
+    wrong = {
+        name: next(hosts.refused(policy, {name: text}), "") or _of_numbers(name, text, published)
         for name, text in asked.items()
-    )
-    if problems := tuple(filter(None, lines)):
-        raise ConfigError(problems)
+    }
+    if problems := {name: problem for name, problem in wrong.items() if problem}:
+        places = {name: f"{place}: " for name, place in said.places.items() if place}
+        raise ConfigError(tuple(places.get(name, "") + problems[name] for name in problems))
 
 
 def _of_numbers(cluster: str, text: str, folder: str) -> str:

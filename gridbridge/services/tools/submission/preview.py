@@ -57,7 +57,7 @@ def preview(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CON
     Raises ConfigError for an unknown cluster, and one that can't be asked for such hosts.
     """
     policy = _policy(told.jdl, path)
-    admission.refuse_hosts(told.jdl, path, folder)
+    admission.refuse_hosts(replace(said, jdl=told.jdl), path, folder)
     tasks = len(said.parameters)
     is_test = told.jdl.type is Type.TEST
     tasks = min(tasks, len(told.jdl.clusters)) if is_test else tasks
