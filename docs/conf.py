@@ -18,6 +18,7 @@ copyright = "the gridbridge authors"
 release = __version__
 extensions = ["myst_parser", "sphinx_click", "manual"]
 myst_heading_anchors = 4
+myst_enable_extensions = ["deflist"]
 html_theme = "alabaster"
 html_theme_options = {
     "description": "Clusters share work",

@@ -35,7 +35,9 @@ def gridbridge(debug: bool) -> None:
     """Let independently run clusters share work.
 
     Exit status of every command: 0 done, 1 what the command says, 2 an error, told on standard
-    error in a line for each mistake, 130 interrupted, 141 its reader went away.
+    error in a line for each mistake, 75 a cluster gave no whole answer and the same may work
+    later, 130 interrupted, 141 its reader went away. Some have others, as 3 of `balance power`:
+    another call switches nodes. The help of each command names its own.
 
     \b
     Example:

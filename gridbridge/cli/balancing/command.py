@@ -20,10 +20,10 @@ MODULES = {
 
 @click.group(cls=Commands, modules=MODULES)
 def balance() -> None:
-    """Look at the site's own cluster as one that grows and shrinks with its queue.
+    """Look at the cluster's nodes as it grows and shrinks, and drain, keep, tag or switch them.
 
-    Nothing is changed by most of these commands; drain and keep ask the balancer to, tag is noted
-    in the cell, and power --apply switches nodes of an OAR cluster.
+    Most of these commands change nothing. `drain` and `keep` ask the balancer to act on a node,
+    `tag` is noted in the cell, and `power --apply` switches nodes of an OAR cluster.
 
     \b
     Example:

@@ -110,11 +110,11 @@ def squeeze(
 ) -> None:
     """Say which hosts can be switched off, or have to be switched on, and do nothing.
 
-    Without --model it is the site's own cluster, or what `gridbridge balance snapshot` saved in
-    FOLDER, by [balance], [demand] and [squeeze] of gridbridge.toml: the policy decides whether,
-    squeeze which and how far. For FOLDER that file is read only with --config, and missing keys
-    have their defaults. Both factors replace minimal_reserve and target_reserve; a
-    minimum above the target is refused.
+    Without --model the command looks at the site's own cluster, or at what `gridbridge balance
+    snapshot` saved in FOLDER. It decides by [balance], [demand] and [squeeze] of gridbridge.toml:
+    the policy says whether hosts may rest, [squeeze] which and how many. With FOLDER it reads that
+    file only if --config names it, and missing keys have their defaults. Both factors replace
+    minimal_reserve and target_reserve; a minimum above the target is refused.
 
     With --model it answers as Ganeti's hsqueeze does about FILE, a cluster as htools(1) saves it
     (-t): groups, nodes, instances, tags and policies. When a node lacks the minimal reserve, nodes

@@ -47,7 +47,11 @@ class CampaignsAt:
         0.1, "so many tasks of campaigns may wait, for each of its slots", "", 0, 10
     )
     start_s: float = setting(
-        20.0, "so long it may take to start a task that has room; then that one waits", "s", 1, 3600
+        20.0,
+        "a task that has room and has not started after this time counts as waiting",
+        "s",
+        1,
+        3600,
     )
     stress_script: str = setting(
         "", "a script that prints how stressed the cluster is; empty: none", form=SCRIPT

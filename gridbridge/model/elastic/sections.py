@@ -127,7 +127,11 @@ class Balance:
         form=HOST_PREFIX,
     )
     join_timeout_s: float = setting(
-        900.0, "a node that has not joined the cell so long after its boot goes", "s", 10, 86400
+        900.0,
+        "a node that has not joined the cell this long after its boot is removed",
+        "s",
+        10,
+        86400,
     )
     silent_timeout_s: float = setting(
         900.0, "an idle node goes when its execution daemon is silent so long", "s", 30, 604800
@@ -155,8 +159,8 @@ class Demand:
     )
     target_wait_s: float = setting(
         0.0,
-        "nothing is added when the slots that are there do what waits in this and a node's boot;"
-        " 0: it is added",
+        "no node is added if the present slots finish the waiting tasks in this time and a node's"
+        " boot; 0: nodes are added all the same",
         "s",
         0,
         2592000,
