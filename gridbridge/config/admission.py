@@ -4,6 +4,7 @@ Nothing that a user wrote is ever evaluated: a folder or file that others than r
 refused, with the line that mends it.
 """
 
+import traceback
 from types import FunctionType
 
 from gridbridge.errors import ConfigError, StateError
@@ -13,6 +14,8 @@ from gridbridge.shell import files, trust
 
 MAX_BYTES = 1 << 20
 ENDING = ".py"
+WHO_MENDS = "the administrator has to mend this admission rule; it refuses every campaign"
+LONGEST = 200  # of an error's words
 
 
 def load(folder: str = ADMISSION, owner: int = trust.ROOT) -> tuple[Rule, ...]:
@@ -43,11 +46,26 @@ def _rules(folder: str, name: str, owner: int) -> list[Rule]:
     except StateError as error:
         raise ConfigError((str(error),)) from error
     except (Exception, SystemExit) as error:  # a site's own code
-        line = getattr(error, "lineno", None)
-        raise ConfigError((f"{path}{f':{line}' if line else ''}: {error!r:.200}",)) from error
+        words = f"{_at(error, path)}: {_what(error)}; {WHO_MENDS}"
+        raise ConfigError((words,)) from error
     return [
         Rule(name=f"{name}:{key}", judge=each)
         for key, each in known.items()
         if isinstance(each, FunctionType) and not key.startswith("_")
         if each.__globals__ is known  # what it imports is no rule
     ]
+
+
+def _at(error: BaseException, path: str) -> str:
+    """Return the place of an error as FILE:LINE; of one in an import, where it is imported."""
+    if isinstance(error, SyntaxError) and error.filename == path:
+        return f"{path}:{error.lineno}" if error.lineno else path
+    frames = traceback.extract_tb(error.__traceback__)
+    line = next((one.lineno for one in reversed(frames) if one.filename == path), None)
+    return f"{path}:{line}" if line else path
+
+
+def _what(error: BaseException) -> str:
+    """Return what is wrong, in one line; of a syntax error its bare message."""
+    words = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {' '.join(words.split())}"[:LONGEST].removesuffix(": ")

@@ -101,12 +101,31 @@ def test_what_belongs_to_another_is_refused(folder: Path, what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["def x(:\n", "import nothing_of_that_name", "1 / 0", "\0", "exit()"]
+    ("text", "told"),
+    [
+        ("\ndef x(:\n", ":2: SyntaxError: invalid syntax"),
+        ("import nothing_x\n", ":1: ModuleNotFoundError: No module named 'nothing_x'"),
+        ("def f():\n    return 1 / 0\n\n\nf()\n", ":2: ZeroDivisionError: division by zero"),
+        ("raise ValueError('a\\nb')", ":1: ValueError: a b"),
+        ("raise ValueError", ":1: ValueError"),
+        ("\0", ": ValueError: source code string cannot contain null bytes"),
+        ("import json\njson.loads('{')", ":2: JSONDecodeError: Expecting property name"),
+    ],
+    ids=["syntax", "import", "in-a-function", "lines", "no-words", "null-byte", "in-a-library"],
 )
-def test_a_file_that_is_no_python_is_named(folder: Path, text: str) -> None:
-    """In one line."""
-    put(folder, "10.py", text)
+def test_a_file_that_cant_be_loaded_is_told_by_its_line(folder: Path, text: str, told: str) -> None:
+    """In one line, which says who has to mend it."""
+    path = put(folder, "10.py", text)
 
-    with pytest.raises(ConfigError, match=r"10\.py") as told:
+    with pytest.raises(ConfigError) as raised:
         admission.load(str(folder), ME)
-    assert len(str(told.value).splitlines()) == 1
+    assert str(raised.value).startswith(f"{path}{told}")
+    assert str(raised.value).endswith(f"; {admission.WHO_MENDS}")
+    assert len(str(raised.value).splitlines()) == 1
+
+
+def test_a_file_that_ends_the_program_is_told_by_its_line(folder: Path) -> None:
+    path = put(folder, "10.py", "import sys\nsys.exit('no')\n")
+
+    with pytest.raises(ConfigError, match=f"{path}:2: SystemExit: no; "):
+        admission.load(str(folder), ME)

@@ -30,6 +30,7 @@ from gridbridge.model.site.host import CellFacts, PollerFacts
 from gridbridge.model.site.setup import Finding, SetupSituation, State
 from gridbridge.services.configuration import digest
 from gridbridge.services.site import (
+    admission,
     answers,
     area_names,
     balancer,
@@ -134,6 +135,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]
         stages = threads.submit(stage_facts, policy)
         names = threads.submit(area_names.findings, policy)
         own = threads.submit(lambda: tuple(balancer.findings(policy, clock)))
+        admitting = threads.submit(lambda: tuple(admission.findings(_reader(policy))))
         facts = host_facts(policy)  # while the cells are asked
         cells = _cells(policy, threads, clock)
         best = [threads.submit(_besteffort, policy, {name: cells[name]}) for name in cells]
@@ -154,6 +156,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]
     yield from brokerage.findings(policy, queues)
     yield from (each for found in best for each in found.result())
     yield from own.result()
+    yield from admitting.result()
     yield from runner.findings(clock)
     yield from rounds.findings(clock.now())
     yield from names.result()
@@ -164,6 +167,12 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]
     has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
     for queue, situation in situations.items():
         yield from _queue(queue, situation, facts.poller if has_values else None)
+
+
+def _reader(policy: Policy) -> str:
+    """Return the account that loads admission rules for root; empty: we do."""
+    account = policy.site.service_account
+    return account if os.geteuid() == 0 and host.uid_of(account) else ""
 
 
 def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[Finding]:
@@ -206,6 +215,7 @@ def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Findi
     yield from decisions.no_queue(policy)
     yield from room.findings(rooms())
     yield from folders.findings(poller_facts(sha256, clock.now_s()), cells, slots, policy)
+    yield from admission.findings("")
     yield from runner.findings(clock)
     yield from rounds.findings(clock.now())
     yield versions.finding()

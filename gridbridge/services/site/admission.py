@@ -1,0 +1,54 @@
+"""Whether the site's admission rules can be loaded, for the check: a broken one refuses everybody.
+
+A program of its own loads them: it runs the site's code, which may print, end or hang.
+usage: python3 -I -m gridbridge.services.site.admission FOLDER OWNER
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+
+from gridbridge.config import admission
+from gridbridge.errors import CommandFailed, ConfigError
+from gridbridge.model.places import ADMISSION
+from gridbridge.model.site.setup import Finding, State
+from gridbridge.shell import trust
+from gridbridge.shell.runner import run
+
+LOAD_S = 20.0
+PROGRAM = ("-I", "-m", "gridbridge.services.site.admission")
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+
+
+def findings(account: str, folder: str = ADMISSION, owner: int = trust.ROOT) -> Iterator[Finding]:
+    """Judge the rules as an account loads them (empty: our own); nothing where there are none."""
+    if not os.path.lexists(folder):
+        return
+    become = ("/usr/bin/setpriv", "--clear-groups", "--reuid", account, "--") if account else ()
+    item = f"admission rules {folder}"
+    try:
+        run((*become, sys.executable, *PROGRAM, folder, str(owner)), ENVIRONMENT, LOAD_S).checked()
+    except CommandFailed as error:
+        words = f"not loaded after {LOAD_S:.0f} s" if error.status is None else error.words
+        yield Finding(
+            item=item,
+            state=State.BROKEN,
+            found=words,
+            right="rules that can be loaded",
+            hint="mend that file, or move it out of the folder: every campaign is refused",
+        )
+        return
+    yield Finding(item=item, state=State.OK, found="loaded")
+
+
+def main() -> None:
+    """Load the rules; the last line on standard error says what is wrong."""
+    folder, owner = sys.argv[1:]
+    try:
+        admission.load(folder, int(owner))
+    except ConfigError as error:
+        raise SystemExit(" ".join(str(error).split())) from error
+
+
+if __name__ == "__main__":
+    main()

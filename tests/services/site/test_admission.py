@@ -1,0 +1,81 @@
+"""`gridbridge check` tells of admission rules that refuse every campaign."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gridbridge.config.admission import WHO_MENDS
+from gridbridge.model.site.setup import State
+from gridbridge.services.site import admission
+
+RULE = "def every_campaign(candidate):\n    return None\n"
+
+
+def judged(folder: Path) -> list[tuple[State, str]]:
+    """Judge the rules of a folder."""
+    found = admission.findings("", str(folder), os.getuid())
+    return [(each.state, each.found) for each in found]
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "admission.d"
+    folder.mkdir(mode=0o755)
+    return folder
+
+
+def put(folder: Path, text: str) -> Path:
+    """Write a file of rules."""
+    path = folder / "a.py"
+    path.write_text(text)
+    path.chmod(0o644)
+    return path
+
+
+def test_a_site_without_rules_is_told_nothing(tmp_path: Path) -> None:
+    assert judged(tmp_path / "none") == []
+
+
+def test_rules_that_can_be_loaded_are_right(folder: Path) -> None:
+    put(folder, RULE)
+
+    assert judged(folder) == [(State.OK, "loaded")]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("def x(:\n", ":1: SyntaxError: invalid syntax"),
+        ("print('a')\n1 / 0\n", ":2: ZeroDivisionError: division by zero"),
+        ("import sys\nsys.exit(0)\n", ":2: SystemExit: 0"),
+    ],
+    ids=["syntax", "import", "exit"],
+)
+def test_a_broken_rule_is_broken_and_named(folder: Path, text: str, told: str) -> None:
+    path = put(folder, text)
+
+    assert judged(folder) == [(State.BROKEN, f"{path}{told}; {WHO_MENDS}")]
+
+
+def test_a_rule_that_others_can_write_is_told_with_what_mends_it(folder: Path) -> None:
+    path = put(folder, RULE)
+    path.chmod(0o666)
+
+    ((state, found),) = judged(folder)
+    assert (state, f"chmod go-w {path}" in found) == (State.BROKEN, True)
+
+
+def test_a_rule_that_hangs_ends_with_the_limit(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "LOAD_S", 1.0)
+    put(folder, "import time\ntime.sleep(60)\n")
+
+    assert judged(folder) == [(State.BROKEN, "not loaded after 1 s")]
+
+
+def test_a_rule_that_kills_its_program_is_broken(folder: Path) -> None:
+    put(folder, "import os\nos._exit(3)\n")
+
+    assert judged(folder) == [(State.BROKEN, "exit status 3")]
