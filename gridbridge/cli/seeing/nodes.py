@@ -1,5 +1,6 @@
 """gridbridge balance status, explain, drain, keep and history: the balancer's own nodes."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import click
@@ -14,6 +15,7 @@ from gridbridge.model.elastic.owned import Owned, WishFor
 from gridbridge.model.report import count
 
 UNKNOWN = 1
+COMING = tuple(state for state in NodeState if state.is_coming)
 HEAD = ("node", "state", "since", "pool", "machine", "idle since", "why")
 
 
@@ -86,14 +88,21 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
 def drain(host: str, is_json: bool) -> None:
     """Have a node take no more tasks, and be removed when those that run there have ended.
 
-    The balancer's next round begins it. `gridbridge balance keep` stops it. For root and
+    The balancer's next round begins it; a node that does not take tasks yet is drained once it is
+    ready. `gridbridge balance keep` stops it. For root and
     gridbridge-admin. Exit status: 0; 2 for an error, such as a host that is none of its nodes.
 
     \b
     Example:
       gridbridge balance drain alpha-n7
     """
-    _ask(host, WishFor.DRAIN, "takes no more tasks from the next round on", is_json=is_json)
+    words = {
+        **dict.fromkeys(NodeState, "takes no more tasks from the next round on"),
+        **dict.fromkeys(COMING, "joins first; a round drains it once it is ready"),
+        NodeState.STANDBY: "is off: no round wakes it, and a node of a pool is removed",
+        NodeState.FAILED: "has failed, and is removed in any case",
+    }
+    _ask(host, WishFor.DRAIN, words, is_json=is_json)
 
 
 @click.command()
@@ -113,12 +122,13 @@ def keep(host: str, is_freed: bool, is_json: bool) -> None:
       gridbridge balance keep alpha-n7
       gridbridge balance keep --free alpha-n7
     """
-    words = "may be removed again" if is_freed else "is kept"
-    wish = WishFor.FREE if is_freed else WishFor.KEEP
-    leaving = "is being removed; it is kept if it has not left the cluster at the next round"
-    _ask(
-        host, wish, f"{words} from the next round on", "" if is_freed else leaving, is_json=is_json
-    )
+    begins = "may be removed again" if is_freed else "is kept"
+    words = dict.fromkeys(NodeState, f"{begins} from the next round on")
+    if not is_freed:
+        words[NodeState.DRAINING] = (
+            "is being removed; it is kept if it has not left the cluster at the next round"
+        )
+    _ask(host, WishFor.FREE if is_freed else WishFor.KEEP, words, is_json=is_json)
 
 
 @click.command()
@@ -155,16 +165,15 @@ def history(count: int, is_json: bool) -> None:
         output.line(f"{one.number}  {clock(one.at, now)}  {one.sentence}")
 
 
-def _ask(host: str, wish: WishFor, words: str, leaving: str = "", *, is_json: bool) -> None:
-    """Ask for it, and say what becomes of it; a node that is leaving may have other words."""
+def _ask(host: str, wish: WishFor, words: Mapping[NodeState, str], *, is_json: bool) -> None:
+    """Ask for it, and say what becomes of a node in its state."""
     from gridbridge.services.elastic import nodes
 
     node = nodes.ask(host, wish)
     if is_json:
         output.as_json({"host": node.name, "state": node.state.value, "wish": wish.value})
         return
-    is_leaving = bool(leaving) and node.state is NodeState.DRAINING
-    output.line(f"{node.name} {leaving if is_leaving else words}")
+    output.line(f"{node.name} {words[node.state]}")
 
 
 def _nodes(now: datetime) -> tuple[Owned, ...]:

@@ -173,7 +173,8 @@ class Balancer:
             ended = mastership.to_end(seen.situation, seen.world, plan, site.rules)
         machine = ended[1].id if ended else ""
         decided = deciding.told(plan, site.rules, site.demand, is_alone=is_alone, ended=machine)
-        return RoundPlan(plan=plan, dues=dues, told=resting.told_too(decided, rest), ended=ended)
+        told = resting.told_too(decided, rest)
+        return RoundPlan(plan=plan, dues=dues, told=told, ended=ended, rest=rest)
 
     def _rest(self, plan: Plan, seen: Seen) -> Rest | None:
         """Return which of the site's own hosts rest or work again; None where nobody squeezes."""
@@ -198,7 +199,7 @@ class Balancer:
 
     def entry(self, seen: Seen, plan: RoundPlan) -> Entry | None:
         """Tell what is done; nothing when that is nothing."""
-        return journalled.entry(seen.world, self.patience, plan.sentence, plan.done)
+        return journalled.entry(seen.world, plan, self._site.rules, self.patience, seen.asked)
 
     def apply(self, seen: Seen, plan: RoundPlan) -> None:
         """Keep what is meant, do it side by side, and keep what came of it."""

@@ -9,6 +9,7 @@ from gridbridge.model.elastic.machines import Machine
 from gridbridge.model.elastic.owned import Due, World
 from gridbridge.model.elastic.plan import Plan, Situation
 from gridbridge.model.elastic.sections import Balance, Demand, Pool, ProviderSection, Squeeze
+from gridbridge.model.elastic.standby import Rest
 from gridbridge.model.elastic.told import Told
 
 
@@ -53,6 +54,7 @@ class RoundPlan:
     dues: tuple[Due, ...]
     told: Told
     ended: tuple[str, Machine] | None = None  # the master's pool and machine, if it is ended
+    rest: Rest | None = None  # what a squeeze decided; None: nobody squeezes
 
     @property
     def sentence(self) -> str:
@@ -62,7 +64,9 @@ class RoundPlan:
     @property
     def done(self) -> tuple[str, ...]:
         """The acts of the round on nodes and on the master's machine, in words."""
-        nodes = tuple(due.words for due in self.dues if due.is_done)
-        if not self.ended:
-            return nodes
-        return (*nodes, f"the master's machine {self.ended[1].id} is ended")
+        return (*(due.words for due in self.dues if due.is_done), *self.master_ended)
+
+    @property
+    def master_ended(self) -> tuple[str, ...]:
+        """That the master's machine is ended, in words; empty in other rounds."""
+        return (f"the master's machine {self.ended[1].id} is ended",) if self.ended else ()

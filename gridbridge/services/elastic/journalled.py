@@ -3,35 +3,58 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gridbridge.decisions.elastic import life
+from gridbridge.decisions.elastic import life, rounds
 from gridbridge.decisions.elastic.life import Patience
+from gridbridge.decisions.elastic.rounds import NOTHING_ASKED, Asked
 from gridbridge.model.elastic.owned import World
+from gridbridge.model.elastic.plan import Plan
+from gridbridge.model.elastic.sections import Balance
+from gridbridge.model.elastic.standby import Rest
+from gridbridge.services.elastic.balanced import RoundPlan
 from gridbridge.services.encoding import decode, encode
 from gridbridge.services.journal import Entry, telling
 
 PROGRAM = "balance"
+Kept = Mapping[str, Any]
 
 
-def entry(world: World, patience: Patience, sentence: str, done: Sequence[str]) -> Entry | None:
+def entry(
+    world: World, plan: RoundPlan, rules: Balance, patience: Patience, asked: Asked
+) -> Entry | None:
     """Tell a round with its rows; nothing for one that does nothing.
 
-    What nodes' lives ask for is decided again from the rows; how many nodes are wanted is told.
+    What becomes of each node, of new ones too, is decided again from the rows. How many are wanted,
+    which the policy gives back and which hosts rest is kept as it was decided.
     """
-    if not done:
+    if not plan.done:
         return None
-    own = told(world, patience)
-    inputs = {"world": encode(world), "patience": encode(patience), "done": list(done)}
-    return telling(PROGRAM, world.now, inputs, own, [sentence, *done])
+    inputs = {
+        "world": encode(world),
+        "patience": encode(patience),
+        "plan": encode(plan.plan),
+        "rules": encode(rules),
+        "asked": encode(asked),
+        "rest": encode(plan.rest) if plan.rest else None,
+        "ended": list(plan.master_ended),
+        "done": list(plan.done),
+    }
+    return telling(PROGRAM, world.now, inputs, list(plan.done), [plan.sentence, *plan.done])
 
 
-def told(world: World, patience: Patience) -> list[str]:
-    """Say what nodes' lives ask for."""
-    return [one.words for one in life.due(world, patience)]
-
-
-def again(kept: Mapping[str, Any]) -> list[str]:
-    """Decide again from what was kept."""
-    return told(decode(kept["world"], World), decode(kept["patience"], Patience))
+def again(kept: Kept) -> list[str]:
+    """Decide again from what was kept; earlier versions kept what nodes' lives ask for alone."""
+    world, patience = decode(kept["world"], World), decode(kept["patience"], Patience)
+    if "plan" not in kept:
+        return [one.words for one in life.due(world, patience)]
+    due = rounds.dues(
+        world,
+        decode(kept["plan"], Plan),
+        decode(kept["rules"], Balance),
+        patience,
+        decode(kept["asked"], Asked) if kept["asked"] else NOTHING_ASKED,
+        decode(kept["rest"], Rest) if kept["rest"] else None,
+    )
+    return [*(one.words for one in due if one.is_done), *kept["ended"]]
 
 
 def said(actions: Sequence[str]) -> list[str]:

@@ -14,8 +14,9 @@ from gridbridge.errors import StateError
 from gridbridge.model.elastic.joining import JoinStep
 from gridbridge.model.elastic.nodes import NodeState
 from gridbridge.model.elastic.owned import PoolRecord, WishFor
-from gridbridge.services.elastic import nodes
+from gridbridge.services.elastic import journalled, nodes
 from gridbridge.services.elastic.memory import Memory
+from gridbridge.state.database.decisions import Decisions
 from tests.services.elastic.world import POOL, Trouble, World
 
 NODE = "alpha-n10"
@@ -148,6 +149,15 @@ def test_what_is_asked_of_a_node_is_told_and_kept(
     assert Memory(world.database()).wishes() == {NODE: wish}
 
 
+@pytest.mark.parametrize("state", [NodeState.REQUESTED, NodeState.BOOTING, NodeState.JOINING])
+def test_a_drained_node_that_is_on_its_way_joins_first(world: World, state: NodeState) -> None:
+    memory = Memory(world.database())
+    (owned,) = memory.nodes.all()
+    memory.nodes.replace([replace(owned, state=state)])
+
+    assert run("drain", NODE).stdout == f"{NODE} joins first; a round drains it once it is ready\n"
+
+
 @pytest.mark.parametrize("words", [("drain",), ("keep",), ("keep", "--free")])
 def test_a_host_that_is_no_node_is_refused_in_one_line(
     world: World, words: tuple[str, ...]
@@ -173,3 +183,11 @@ def test_history_tells_the_last_rounds_oldest_first(world: World) -> None:
     for one, line in zip(last, lines, strict=True):
         assert line.startswith(f"{one['number']}  ")
         assert line.endswith(f"  {one['sentence']}")
+
+
+def test_a_round_that_adds_a_node_is_decided_again_with_it(world: World) -> None:
+    decisions = Decisions(world.database()).last(20)
+    kept = [each.inputs for each in decisions]
+
+    assert [list(each["actions"]) for each in kept] == [journalled.again(each) for each in kept]
+    assert f"create {NODE}" in kept[0]["actions"]
