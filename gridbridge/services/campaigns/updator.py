@@ -149,7 +149,6 @@ class Updator:
         marks = self._marks.all()
         judge = Judge(campaigns, events, marks, self._policy.runner.forgotten_s)
         every, over = self._ended(released, answers, judge)
-        self._restored.look_for(campaigns, events)
         self._missing.keep(arrays)
         every, over = (*every, *self._written_off(lost, marks)), (*over, *lost)
         ended = tuple(one for one in every if not is_step(one.task))
@@ -185,7 +184,7 @@ class Updator:
             stepped=tuple(one for one in every if is_step(one.task)),
             idle_steps=idle({*released} - {*of_tasks}, answers),
             last_arrays=self._last_arrays(campaigns),
-            behind=tuple(self._restored.behind),
+            behind=self._restored.found(campaigns, events),
         )
 
     def _room(

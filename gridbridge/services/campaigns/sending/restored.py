@@ -38,8 +38,8 @@ class Restored:
             self._waits[campaign] = self._must_wait(campaign)
         return not self._waits[campaign]
 
-    def look_for(self, campaigns: Iterable[Campaign], events: Iterable[Event]) -> None:
-        """Find the campaigns that were restored without an array, of which the ledger has some.
+    def found(self, campaigns: Iterable[Campaign], events: Iterable[Event]) -> tuple[int, ...]:
+        """Return those of which the ledger knows more, also those restored without an array.
 
         A paused campaign is looked for once it goes on: before, nothing of it is sent.
         """
@@ -48,6 +48,7 @@ class Restored:
             is_sending = one.number in restored and one.state is CampaignState.IN_TREATMENT
             if is_sending and not self._campaigns.arrays_of(one.number):
                 self.may_count(one.number)
+        return tuple(self.behind)
 
     def _must_wait(self, campaign: int) -> bool:
         try:
