@@ -4,6 +4,7 @@
 
 import json
 import logging
+import re
 import socket
 from dataclasses import replace
 from datetime import timedelta
@@ -162,6 +163,28 @@ def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
     assert "event=left_off node=alpha-n8 command=\"qmod -e '*@alpha-n8'\"" in caplog.text
     assert "event=no_provider" not in caplog.text
     assert "open alpha-n9" in plan.done
+
+
+def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
+    wanted: Wanted,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its name may be one of a node's; another silent host of such a name is told."""
+    names = ("alpha-n7.cluster", "alpha-n8.cluster")
+    seen = situation(instance(MASTER), *(instance(name, state="au") for name in names))
+    monkeypatch.setattr(looking, "look", lambda *_: seen)
+    (tmp_path / "secret").chmod(0o600)
+    text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + RACK
+    text = re.sub(r"\[pool.cloud\]\n.*\n.*\n", "", text)
+    text += '[power."alpha-n7.cluster"]\nprovider = "rack"\n'
+    memory = Memory(Database.open(f"sqlite:///{tmp_path}/state.db"))
+    memory.keep_silent({f"{name.partition('.')[0]} ": NOON - timedelta(days=1) for name in names})
+    policy = policy_file.parse("FILE", text.encode())
+    Reported(replace(wanted, policy=policy), Clock(), memory).gather()
+
+    assert re.findall(r"event=no_machine host=(\S+)", caplog.text) == ["alpha-n8"]
 
 
 OFF, BOOTS = NodeState.STANDBY, NodeState.BOOTING

@@ -1,7 +1,7 @@
 """The service reads a cluster's accounting on, keeps what is ours, and shows it."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,6 +24,7 @@ from gridbridge.state import accounts, published
 from gridbridge.state.database import Database
 from gridbridge.state.database.accounting import Accounting
 from gridbridge.state.database.transfers import Transfers
+from tests.services.work.test_threads import without_room
 from tests.states import job_state
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "gridengine-8.1.9" / "accounting.txt"
@@ -123,6 +124,25 @@ def test_a_new_record_of_ours_is_kept_and_shown(site: Beta) -> None:
     assert Accounting(site.database).records_of("alpha", 7, 0) == (record,)
     assert (site.reading().trouble, site.reading().skipped) == ("", 0)
     assert site.reading().read_at
+
+
+def test_a_reading_for_which_no_thread_can_be_started_is_trouble_of_its_cluster_alone(
+    site: Beta,
+) -> None:
+    """The next reading goes on from the same place."""
+
+    def act(_: Callable[[], None]) -> None:
+        (reader,) = site.usage_records.readers.values()
+        before = reader.cursor
+        reader.look_if_due(5)
+        look = reader.take()
+
+        assert look
+        assert "can't start new thread" in look.trouble
+        assert (look.records, look.cursor, reader.cursor) == ((), before, before)
+        assert reader.take() is None
+
+    without_room(act)
 
 
 def test_a_service_that_starts_anew_reads_on(site: Beta) -> None:
