@@ -3,32 +3,15 @@
 A table is aligned text; on a terminal it has colour and is cut to the width by rich.
 """
 
-import fcntl
 import json
 import os
-import stat
 import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import Literal, TextIO
 
 from gridbridge.errors import GridbridgeError, OutputError, ReaderGone
 
 STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold red"}
-
-
-def dated(text: str, stream: TextIO | None) -> str:
-    """Begin each line with the time if the stream is appended to a file, as cron does."""
-    if stream is None:  # closed by the shell: >&-
-        return text
-    try:
-        end = stream.fileno()
-        is_file = stat.S_ISREG(os.fstat(end).st_mode)
-        is_log = is_file and bool(fcntl.fcntl(end, fcntl.F_GETFL) & os.O_APPEND)
-    except (OSError, ValueError):
-        return text
-    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return "\n".join(f"{at} {part}" for part in text.split("\n")) if is_log else text
 
 
 def line(text: str = "") -> None:

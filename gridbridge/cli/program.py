@@ -14,6 +14,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.errors import GridbridgeError, NotStarted, ReaderGone, plain_words
 from gridbridge.model.places import ELSEWHERE
+from gridbridge.services import log_file
 
 DEBUGS = ("gridbridge", "gridsub")  # programs that show where, by --debug
 DATED = ("gridbridge", "gridbridge-balance")  # cron appends their errors to a log
@@ -86,5 +87,5 @@ def _told(name: str, message: str, status: int = ERROR) -> int:
     is_help = message.startswith("Usage:")  # a group without a command
     for line in (message,) if is_help else message.splitlines() or ("",):
         said = line if is_help else f"{name}: {line}"
-        output.complain(output.dated(said, sys.stderr) if name in DATED else said)
+        output.complain(log_file.dated(said, sys.stderr) if name in DATED else said)
     return status

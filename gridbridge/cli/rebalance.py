@@ -10,6 +10,7 @@ from gridbridge.cli.commands import Group
 from gridbridge.cli.options import CONFIG_FILE, JSON
 from gridbridge.cli.plots import written
 from gridbridge.model.rebalance.moves import Advice, Checked, Rejected
+from gridbridge.services import log_file
 from gridbridge.services.rebalance import offline
 from gridbridge.services.rebalance.deciding import Asked, Planned, What, worded
 
@@ -223,7 +224,7 @@ def show(planned: Planned, checked: Checked | None, *, is_json: bool) -> None:
 
 def _say(text: str) -> None:
     """Print a line, with the time in a log that cron appends to."""
-    output.line(output.dated(text, sys.stdout))
+    output.line(log_file.dated(text, sys.stdout))
 
 
 def plain(advice: Advice) -> dict[str, object]:

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TypeVar
 
 from gridbridge.errors import GridbridgeError, plain_words
+from gridbridge.services import log_file
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.services.version import version
 from gridbridge.services.work.backoff import doubled
@@ -98,7 +99,8 @@ def held(path: str, program: str, status: int) -> Iterator[None]:
 
 def _require_alone(program: str, status: int, *, is_ours: bool) -> None:
     if not is_ours:
-        print(f"{program}: another one runs", file=sys.stderr)  # noqa: T201 - no log may exist
+        line = log_file.dated(f"{program}: another one runs", sys.stderr)
+        print(line, file=sys.stderr)  # noqa: T201 - no log may exist
         sys.exit(status)
 
 

@@ -1,18 +1,36 @@
-"""The files of a program's streams, opened again after a rotation.
+"""The files of a program's streams: opened again after a rotation, and lines with their time.
 
 A program's log was opened by the program's parent, and logrotate moves the file away. Before each
 event or line the file of that name is compared with the open file, and opened if they differ. A
 line that was cut there, as on a full disk, is ended.
 """
 
+import fcntl
 import logging
 import os
+import stat
+import time
 from contextlib import suppress
+from typing import TextIO
 
 from gridbridge.shell import files
 
 STREAMS = OUTPUT, ERRORS = 1, 2  # both are reopened together if they lead to the same file
 MOST_CHARACTERS = 16_384  # of an event: what people wrote may be in it
+
+
+def dated(text: str, stream: TextIO | None) -> str:
+    """Begin each line with the time if the stream is appended to a file, as cron does."""
+    if stream is None:  # closed by the shell: >&-
+        return text
+    try:
+        end = stream.fileno()
+        is_file = stat.S_ISREG(os.fstat(end).st_mode)
+        is_log = is_file and bool(fcntl.fcntl(end, fcntl.F_GETFL) & os.O_APPEND)
+    except (OSError, ValueError):
+        return text
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return "\n".join(f"{at} {part}" for part in text.split("\n")) if is_log else text
 
 
 class RotatedFile:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from subprocess import PIPE, Popen
+from subprocess import PIPE, Popen, call
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -339,3 +340,21 @@ def test_a_lock_that_another_holds_is_one_line_and_an_exit_status(
     assert (ended.value.code, said) == (3, "gridbridge-balance: another one runs\n")
     assert capsys.readouterr().err == ""
     assert lock.version_of_holder(path) == version()
+
+
+@pytest.mark.parametrize("acts", ["hold(PATH, NAME, 3)", "held(PATH, NAME, 3).__enter__()"])
+def test_that_another_one_runs_has_a_time_in_a_log_that_cron_appends_to(
+    tmp_path: Path, acts: str
+) -> None:
+    log, path = tmp_path / "balance.log", str(tmp_path / "lock")
+    program = f"from gridbridge.services import cycle; PATH, NAME = {path!r}, 'p'; cycle.{acts}"
+    with Popen((sys.executable, "-c", HOLD, path), stdin=PIPE, stdout=PIPE) as other:
+        assert other.stdout
+        assert other.stdout.readline() == b"True\n"
+        with log.open("a") as end:
+            status = call((sys.executable, "-c", program), stderr=end)
+        other.communicate()
+
+    assert status == 3
+    time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+    assert re.fullmatch(rf"{time} p: another one runs\n", log.read_text())

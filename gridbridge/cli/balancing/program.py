@@ -17,6 +17,7 @@ from gridbridge.cli.seeing.plot import drawn
 from gridbridge.errors import ConfigError, GridbridgeError, NotSeen
 from gridbridge.model.elastic.told import Told
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
+from gridbridge.services import log_file
 
 if TYPE_CHECKING:
     from gridbridge.model.policy import Policy
@@ -132,7 +133,7 @@ def _tell(told: Told, done: tuple[str, ...], *, is_json: bool) -> None:
         output.as_json({**told_plain(told), "done": list(done)})
         return
     for text in (told.sentence, *(f"  {act}" for act in done)):
-        output.line(output.dated(text, sys.stdout))
+        output.line(log_file.dated(text, sys.stdout))
 
 
 def _told(files: Iterable["RotatedFile"], plan: "RoundPlan", *, is_json: bool) -> None:
@@ -187,7 +188,7 @@ def _wanted(cluster: str, own: Own, given: dict[str, Any], policy: "Policy") -> 
 
 
 def _complain(error: GridbridgeError) -> None:
-    output.complain(output.dated(f"gridbridge-balance: {error}", sys.stderr))
+    output.complain(log_file.dated(f"gridbridge-balance: {error}", sys.stderr))
 
 
 def _draw(stats: str, folder: str) -> None:
