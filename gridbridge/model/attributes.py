@@ -12,7 +12,7 @@ PARTS = re.compile(r"\[([^=\]]+)=([^\]]*)\]")  # [HOST=VALUE] or [@GROUP=VALUE] 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Varying:
+class ValuesByHost:
     """A value, and the values of some hosts and groups, as in `1,[@large=8],[n1=2]`."""
 
     usual: str = ""
@@ -28,11 +28,11 @@ class Varying:
         return next(own, next(shared, self.usual))
 
 
-def varying(text: str) -> Varying:
+def varying(text: str) -> ValuesByHost:
     """Read a value as qconf writes it."""
     usual = text.partition("[")[0].rstrip(", ")
     others = tuple((where.strip(), value.strip()) for where, value in PARTS.findall(text))
-    return Varying(usual=usual, others=others)
+    return ValuesByHost(usual=usual, others=others)
 
 
 def by_place(text: str) -> tuple[tuple[str, str], ...]:

@@ -168,11 +168,11 @@ def _run(
     """Run it to its end; the status is None when it was ended because the job was deleted."""
     source = runner.in_memory(stdin)
     ours, theirs = runner.ends()
-    said = Said(*ours)
+    printed = RsyncOutput(*ours)
 
     def looks() -> bool:
         if pace:
-            pace.tell(said.progress())
+            pace.tell(printed.progress())
         return is_unwanted()
 
     try:
@@ -184,7 +184,7 @@ def _run(
     finally:
         runner.close([source, *theirs])
     try:
-        return _wait(pid, said, looks), said.words()
+        return _wait(pid, printed, looks), printed.words()
     except OverflowError as error:
         runner.kill(pid)
         raise TooLong((PROGRAM,), MOST_BYTES) from error
@@ -192,7 +192,7 @@ def _run(
         runner.close(ours)
 
 
-class Said:
+class RsyncOutput:
     """The kept output of rsync: the last progress, and the first errors."""
 
     def __init__(self, output: int, errors: int) -> None:
@@ -233,16 +233,16 @@ class Said:
         return bytes(self._words[:MAX_BYTES]).decode("utf-8", "replace")
 
 
-def _wait(pid: int, said: Said, is_unwanted: "Callable[[], bool]") -> int | None:
+def _wait(pid: int, output: RsyncOutput, is_unwanted: "Callable[[], bool]") -> int | None:
     end = os.pidfd_open(pid)
     poll = select.poll()
-    for each in (end, *said.unread):
+    for each in (end, *output.unread):
         poll.register(each, select.POLLIN)
     looks_at = time.monotonic() + LOOK_S
     try:
         while end not in (ready := _ready(poll, looks_at)):
             for each in ready:
-                if not said.take(each):
+                if not output.take(each):
                     poll.unregister(each)
             if time.monotonic() < looks_at:
                 continue
@@ -254,7 +254,7 @@ def _wait(pid: int, said: Said, is_unwanted: "Callable[[], bool]") -> int | None
                 return None
     finally:
         os.close(end)
-    said.take_rest()
+    output.take_rest()
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 

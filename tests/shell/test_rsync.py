@@ -9,7 +9,7 @@ import pytest
 from gridbridge.errors import CommandFailed, TooLong
 from gridbridge.model.route import Login
 from gridbridge.shell import rsync, runner
-from gridbridge.shell.rsync import Pace, Said
+from gridbridge.shell.rsync import Pace, RsyncOutput
 
 
 def told(_: str) -> None:
@@ -91,7 +91,7 @@ def test_a_pace_limits_the_rate_and_grows_files_in_place() -> None:
 def test_the_last_line_of_progress_is_told(said: bytes, line: str) -> None:
     ours, theirs = runner.ends()
     os.write(theirs[0], said)
-    heard = Said(*ours)
+    heard = RsyncOutput(*ours)
     heard.take_rest()
     runner.close([*ours, *theirs])
 

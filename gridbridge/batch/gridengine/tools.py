@@ -19,7 +19,7 @@ from gridbridge.batch.gridengine.submit import UNKNOWN_JOB, call, detail
 from gridbridge.batch.gridengine.submit import alter as alter
 from gridbridge.batch.gridengine.verified import as_detail
 from gridbridge.errors import ParseError
-from gridbridge.model.attributes import Varying, varying, words
+from gridbridge.model.attributes import ValuesByHost, varying, words
 from gridbridge.model.job import QueueLimits, SubmittedJob
 from gridbridge.model.report import printable
 from gridbridge.model.request import Pairs
@@ -88,7 +88,7 @@ def limits(cell: Cell, queue: str) -> QueueLimits:
     )
 
 
-def _value_on(hosts: tuple[str, ...], value: Varying) -> str | None:
+def _value_on(hosts: tuple[str, ...], value: ValuesByHost) -> str | None:
     """Return an attribute's value on a queue's only host; None if host groups decide it."""
     if not value.others:
         return value.usual

@@ -22,8 +22,8 @@ from gridbridge.batch.oar.levels import (
     NODES,
     ONE,
     SLOTS,
-    Lying,
     Sizes,
+    SlotDistribution,
     levels_in,
     slots_each,
     ways_of,
@@ -73,7 +73,7 @@ class _Key(NamedTuple):
     is_inner: bool
 
 
-class _Alike(NamedTuple):
+class _JobSample(NamedTuple):
     """A job that is shown in full, with the tasks of its array in the same state."""
 
     job: Job
@@ -229,7 +229,7 @@ def _waiting(jobs: Sequence[Job], lines: Iterable[Line], sizes: Sizes) -> tuple[
     others = defaultdict[tuple[str, bool], list[int]](list)
     for line in lines:
         others[line.array, line.is_waiting].append(int(line.id))
-    alive, groups = {job.id for job in jobs}, defaultdict[_Key, list[_Alike]](list)
+    alive, groups = {job.id for job in jobs}, defaultdict[_Key, list[_JobSample]](list)
     alive |= {str(number) for numbers in others.values() for number in numbers}
     for job in jobs:
         if job.is_waiting or job.is_held:
@@ -246,7 +246,7 @@ def _waiting(jobs: Sequence[Job], lines: Iterable[Line], sizes: Sizes) -> tuple[
                 is_inner=job.is_inner,
             )
             tasks = {int(job.id), *others.pop((job.array, job.is_waiting), ())}
-            groups[key].append(_Alike(job, tuple(sorted(tasks))))
+            groups[key].append(_JobSample(job, tuple(sorted(tasks))))
     rows = tuple(_row(key, some) for key, some in groups.items())
     held = [job for (_, waits), some in others.items() if not waits for job in some]
     return (*rows, _held(held)) if held else rows
@@ -265,7 +265,7 @@ def _held(jobs: Iterable[int]) -> Waiting:
     )
 
 
-def _row(key: _Key, requests: Sequence[_Alike]) -> Waiting:
+def _row(key: _Key, requests: Sequence[_JobSample]) -> Waiting:
     times = [datetime.fromtimestamp(request.job.submitted_at, UTC) for request in requests]
     kinds = Counter[tuple[str, str]]()
     for request in requests:
@@ -288,18 +288,18 @@ def _row(key: _Key, requests: Sequence[_Alike]) -> Waiting:
 def _shape(job: Job, sizes: Sizes) -> Shape:
     """Read the ways in which a job may run (`-l`, oarsub(1)): the least, and the others."""
     ways = dict.fromkeys(ways_of(job.wanted, sizes, job.message))
-    least, *others = (_way(job, lying) for lying in ways)
+    least, *others = (_way(job, distribution) for distribution in ways)
     return replace(least, others=tuple(others))
 
 
-def _way(job: Job, lying: Lying) -> Shape:
+def _way(job: Job, distribution: SlotDistribution) -> Shape:
     return Shape(
-        slots=lying.slots,
-        pe=lying.pe,
-        requests=((WHOLE_NODES, "1"),) if lying.is_whole else (),
+        slots=distribution.slots,
+        pe=distribution.pe,
+        requests=((WHOLE_NODES, "1"),) if distribution.is_whole else (),
         queues=(BEST_EFFORT,) if job.is_besteffort else (),
-        is_on_all=lying.is_on_all,
-        groups=tuple(_way(job, group) for group in lying.groups),
+        is_on_all=distribution.is_on_all,
+        groups=tuple(_way(job, group) for group in distribution.groups),
     )
 
 

@@ -23,13 +23,13 @@ WAYS = 16  # of a job that are looked at: each costs time in every round
 REPORTED = re.compile(r"R=(\d{1,9}),")  # begins a waiting job's message: the first way's slots
 
 
-class Lying(NamedTuple):
+class SlotDistribution(NamedTuple):
     """How many slots a request has, and how they lie."""
 
     slots: int
     pe: str
     is_whole: bool = False  # it shares no node
-    groups: tuple["Lying", ...] = ()  # if `+` is between several that lie in different ways
+    groups: tuple["SlotDistribution", ...] = ()  # parts of a request with `+` that lie differently
 
     @property
     def is_on_all(self) -> bool:
@@ -66,7 +66,7 @@ def slots_each(pe: str) -> int:
 
 def lies(
     wanted: str, sizes: Sequence[int], message: str = "", usable: Sequence[int] | None = None
-) -> Lying:
+) -> SlotDistribution:
     """Return the least of the ways in which a request's slots may lie."""
     return ways_of(wanted, Sizes(sizes, sizes if usable is None else usable), message)[0]
 
@@ -76,7 +76,7 @@ def levels_in(wanted: str) -> list[str]:
     return [level for level, _ in LEVEL.findall(PROPERTIES.sub("", wanted))]
 
 
-def ways_of(wanted: str, sizes: Sizes, message: str = "") -> list[Lying]:
+def ways_of(wanted: str, sizes: Sizes, message: str = "") -> list[SlotDistribution]:
     """Return how many slots a request has, and how they lie on nodes of these sizes.
 
     A request without a level below nodes gets whole nodes with all their slots, at least the
@@ -91,9 +91,9 @@ def ways_of(wanted: str, sizes: Sizes, message: str = "") -> list[Lying]:
     ways = text.split("-l ")[1:] or [text]
     found = REPORTED.match(message)
     reports = [int(found[1]) if found else 0, *[0] * (len(ways) - 1)]
-    lyings = [_way(*way, sizes) for way in zip(ways, reports, strict=True)]
-    lyings.sort(key=lambda lying: (lying.is_on_all, lying.whole_nodes, lying.slots))
-    return lyings[:WAYS]
+    distributions = [_way(*way, sizes) for way in zip(ways, reports, strict=True)]
+    distributions.sort(key=lambda way: (way.is_on_all, way.whole_nodes, way.slots))
+    return distributions[:WAYS]
 
 
 def _kind_kept(found: re.Match[str]) -> str:
@@ -102,7 +102,7 @@ def _kind_kept(found: re.Match[str]) -> str:
     return OTHER_KIND if kinds and SLOT_KIND not in kinds else ""
 
 
-def _way(text: str, reported: int, sizes: Sizes) -> Lying:
+def _way(text: str, reported: int, sizes: Sizes) -> SlotDistribution:
     """Read groups with `+` between them; those of whole nodes alone are on nodes of their own."""
     texts = text.partition(",")[0].split("+")
     others = [dict(LEVEL.findall(group)) for group in texts if OTHER_KIND in group]
@@ -111,25 +111,27 @@ def _way(text: str, reported: int, sizes: Sizes) -> Lying:
     groups = [levels for levels in groups if levels]
     if len(groups) == 1:
         return _group(groups[0], reported, sizes)
-    lyings = _each_group(groups, reported, sizes)
-    if lyings and all(lying.is_whole for lying in lyings):
-        nodes = sum(lying.whole_nodes for lying in lyings)
-        return Lying(nodes * sizes.least, f"{EACH}{sizes.least}", is_whole=True)
-    slots = sum(lying.slots for lying in lyings)
-    if all(lying.pe in ("", ANY) for lying in lyings):
+    distributions = _each_group(groups, reported, sizes)
+    if distributions and all(way.is_whole for way in distributions):
+        nodes = sum(way.whole_nodes for way in distributions)
+        return SlotDistribution(nodes * sizes.least, f"{EACH}{sizes.least}", is_whole=True)
+    slots = sum(way.slots for way in distributions)
+    if all(way.pe in ("", ANY) for way in distributions):
         return _anywhere(slots)
-    return Lying(slots, ANY, groups=tuple(lyings))
+    return SlotDistribution(slots, ANY, groups=tuple(distributions))
 
 
-def _each_group(groups: Sequence[dict[str, str]], reported: int, sizes: Sizes) -> list[Lying]:
+def _each_group(
+    groups: Sequence[dict[str, str]], reported: int, sizes: Sizes
+) -> list[SlotDistribution]:
     """Read each group; the last of which OAR alone knows the slots has what the others leave."""
-    lyings = [_group(levels, 0, sizes) for levels in groups]
-    left = reported - sum(lying.slots for lying in lyings)
+    distributions = [_group(levels, 0, sizes) for levels in groups]
+    left = reported - sum(way.slots for way in distributions)
     for place, levels in reversed(list(enumerate(groups))):
         if left > 0 and _is_open(levels):
-            lyings[place] = _group(levels, lyings[place].slots + left, sizes)
+            distributions[place] = _group(levels, distributions[place].slots + left, sizes)
             break
-    return lyings
+    return distributions
 
 
 def _is_open(levels: dict[str, str]) -> bool:
@@ -139,7 +141,7 @@ def _is_open(levels: dict[str, str]) -> bool:
     return last not in (*NODES, *SLOTS) or not is_counted
 
 
-def _group(levels: dict[str, str], reported: int, sizes: Sizes) -> Lying:
+def _group(levels: dict[str, str], reported: int, sizes: Sizes) -> SlotDistribution:
     values = list(levels.values())
     place = next((place for place, name in enumerate(levels) if name in NODES), None)
     if place is None:
@@ -158,28 +160,30 @@ def _group(levels: dict[str, str], reported: int, sizes: Sizes) -> Lying:
     return _on_nodes(nodes, each, is_whole=is_whole, is_on_all=is_on_all)
 
 
-def _on_nodes(nodes: int, each: int, *, is_whole: bool, is_on_all: bool) -> Lying:
+def _on_nodes(nodes: int, each: int, *, is_whole: bool, is_on_all: bool) -> SlotDistribution:
     if is_on_all:
-        return Lying(nodes * each, f"{ON_ALL}{each}", is_whole)
+        return SlotDistribution(nodes * each, f"{ON_ALL}{each}", is_whole)
     if nodes == each == 1 and not is_whole:
-        return Lying(1, "")
-    return Lying(nodes * each, ONE if nodes == 1 else f"{EACH}{each}", is_whole)
+        return SlotDistribution(1, "")
+    return SlotDistribution(nodes * each, ONE if nodes == 1 else f"{EACH}{each}", is_whole)
 
 
-def _without_nodes(levels: dict[str, str], reported: int, sizes: Sizes) -> Lying:
+def _without_nodes(levels: dict[str, str], reported: int, sizes: Sizes) -> SlotDistribution:
     if (inside := next((name for name in levels if name in sizes.inside), None)) and (
         found := _in_units(levels, inside, reported, sizes)
     ):
         return found
     values, slots = list(levels.values()), sum(sizes.usable)
     if values == [ALL] and slots:
-        return Lying(slots, EVERY)
+        return SlotDistribution(slots, EVERY)
     if reported and (ALL in values or _is_open(levels)):
         return _anywhere(reported)
     return _anywhere(math.prod(_count(value, slots) for value in values))
 
 
-def _in_units(levels: dict[str, str], inside: str, reported: int, sizes: Sizes) -> Lying | None:
+def _in_units(
+    levels: dict[str, str], inside: str, reported: int, sizes: Sizes
+) -> SlotDistribution | None:
     """Return the slots of units that are each on one node; None if OAR alone knows their number."""
     values, place = list(levels.values()), list(levels).index(inside)
     above, below = values[: place + 1], values[place + 1 :]
@@ -194,12 +198,12 @@ def _in_units(levels: dict[str, str], inside: str, reported: int, sizes: Sizes) 
         each = math.prod(_count(value, 1) for value in below)
     if each == 1 or units > MOST_UNITS:
         return _anywhere(units * each)
-    unit = Lying(each, ONE)
-    return unit if units == 1 else Lying(units * each, ANY, groups=(unit,) * units)
+    unit = SlotDistribution(each, ONE)
+    return unit if units == 1 else SlotDistribution(units * each, ANY, groups=(unit,) * units)
 
 
-def _anywhere(slots: int) -> Lying:
-    return Lying(slots, ANY) if slots > 1 else Lying(1, "")
+def _anywhere(slots: int) -> SlotDistribution:
+    return SlotDistribution(slots, ANY) if slots > 1 else SlotDistribution(1, "")
 
 
 def _count(value: str, every: int) -> int:

@@ -7,7 +7,14 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
-from gridbridge.model.attributes import Varying, is_besteffort, is_transfer, pairs, varying, words
+from gridbridge.model.attributes import (
+    ValuesByHost,
+    is_besteffort,
+    is_transfer,
+    pairs,
+    varying,
+    words,
+)
 from gridbridge.model.elastic.access import ACCESS, TO_ALL, Access, UserList, access_of
 from gridbridge.model.elastic.nodes import short_name
 from gridbridge.model.request import long_name
@@ -77,7 +84,7 @@ class Queue:
     is_best_effort: bool = False  # its tasks make way for all others
     is_away: bool = False  # it sends its tasks to another cluster
     access: Access = TO_ALL
-    varying: tuple[tuple[str, Varying], ...] = ()  # all attributes, if a host differs in any
+    varying: tuple[tuple[str, ValuesByHost], ...] = ()  # all attributes, if a host differs in any
 
     @property
     def is_left_out(self) -> bool:

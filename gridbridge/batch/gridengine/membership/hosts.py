@@ -14,7 +14,7 @@ from gridbridge.batch.gridengine.parse import TRUE, whole
 from gridbridge.batch.gridengine.status import names, queue_settings, show
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed
-from gridbridge.model.attributes import Settings, Varying, varying, words
+from gridbridge.model.attributes import Settings, ValuesByHost, varying, words
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import Cell
 
@@ -166,7 +166,7 @@ def queue_up(cell: Cell, host: str, queues: Iterable[str]) -> None:
             _do(cell, "-rattr", "queue", "seq_no", str(number), f"{queue}@{host}")
 
 
-def next_number(own: Varying, others: Iterable[int]) -> int | None:
+def next_number(own: ValuesByHost, others: Iterable[int]) -> int | None:
     """Return the lowest seq_no above a queue's own that no host has yet in that queue.
 
     It is above those of host groups, too. It stays below those of the queues that come later
