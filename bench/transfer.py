@@ -8,8 +8,9 @@ How each row is measured:
   epilog that a queue has by default, remote_usage, and of the remote job (wrapper and its
   commands), less what a `true` submitted to beta directly needs, plus the poller's share: its CPU
   during the transfers, less what it needs in the same time while the plain starter's jobs run,
-  over their number. One transfer at a time; means, since accounting counts in ms. The baseline is
-  the local accounting of the same job whose plain starter ends once it has submitted.
+  over their number. Meanwhile it asks for states alone, not for names (vocabulary_s), and its
+  first transfer is not counted. One transfer at a time; means, since accounting counts in ms. The
+  baseline is the local accounting of the same job whose plain starter ends once it has submitted.
 * a waiting transfer: PSS of the starter's process tree (smaps_rollup), the first of them alone;
   CPU of those of 200, reaped children included, over a minute.
 * status queries: a counting program in place of beta's qstat, for the poller and every starter,
@@ -43,6 +44,8 @@ INTERVAL_S = 5.0  # conf/gridbridge.toml, [poller] interval_s
 INTERVALS = sized(6, 2)
 MOST_USAGE_S = 0.005  # for each transfer, more than the epilog without remote_usage
 WAITING = "sleep 100000\n"
+
+Part = Callable[[Site, Size], list[Row]]
 
 
 def cpu(site: Site, size: Size) -> list[Row]:
@@ -204,12 +207,22 @@ def counted(site: Site, size: Size) -> list[Row]:
         return waiting(site, size)
 
 
-PARTS: dict[str, Callable[[Site, Size], list[Row]]] = {
-    "cpu": cpu,
+def quiet(part: Part) -> Part:
+    """Measure a part while the poller asks for states alone."""
+
+    def measured(site: Site, size: Size) -> list[Row]:
+        with site.quiet():
+            return part(site, size)
+
+    return measured
+
+
+PARTS: dict[str, Part] = {
+    "cpu": quiet(cpu),
     "ends": ends,
     "acceptance": acceptance,
     "waiting": counted,
-    "ssh": ssh.cpu,
+    "ssh": quiet(ssh.cpu),
     "ssh-at-once": ssh.acceptance,
     "staging": staging.rate,
     "replicas": replicas.rate,

@@ -143,13 +143,14 @@ def vocabulary(cell: Cell) -> Vocabulary:
     """Return the names of what a job may ask for there."""
     table = qconf.complexes(show(cell, "-sc")).values()
     requestable = [row for row in table if row.requestable != NOT_REQUESTABLE]
+    environments = frozenset(names(cell, "-spl"))
     return Vocabulary(
         resource=_names(requestable),
         string=_names(row for row in requestable if row.type in STRINGS),
-        pe=frozenset(names(cell, "-spl")),
+        pe=environments,
         project=frozenset(names(cell, "-sprjl")),
         queue=frozenset(names(cell, "-sql")),
-        rule=frozenset(_rules(cell)) or frozenset({NO_RULE}),
+        rule=frozenset(_rules(cell, environments)) or frozenset({NO_RULE}),
     )
 
 
@@ -158,11 +159,11 @@ def _names(rows: Iterable[Complex]) -> frozenset[str]:
     return frozenset(name for row in rows for name in (row.name, row.shortcut))
 
 
-def _rules(cell: Cell) -> Iterator[str]:
-    """Give NAME=RULE for each parallel environment of the cell's own queues (sge_pe(5))."""
+def _rules(cell: Cell, environments: frozenset[str]) -> Iterator[str]:
+    """Give NAME=RULE for each of these parallel environments in own queues (sge_pe(5))."""
     own = (queue for queue in queue_settings(cell) if not is_transfer(queue))
     listed = {name for queue in own for name in ENVIRONMENT.findall(queue.get("pe_list", ""))}
-    for name in sorted(listed.intersection(names(cell, "-spl"))):
+    for name in sorted(listed & environments):
         environment = qconf.settings(show(cell, "-sp", name))
         if environment.get("slots", "0") != "0":
             yield f"{name}={environment.get('allocation_rule', '')}"

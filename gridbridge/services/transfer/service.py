@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Self
 
 from gridbridge.decisions.reload import AwayJob
@@ -93,9 +94,15 @@ class TransferService:
             yield self.program
         self.known.mail.put_away()
         self.program.upkeep.send()
-        for observer in self.resources.observers.values():
-            observer.ask_if_due(self.wanted, self.sent)
+        self._ask_clusters()
         self.known.usage_records.look_if_due()
+
+    def _ask_clusters(self) -> None:
+        """Ask each cluster that is due; what their questions need is read in one transaction."""
+        wanted = cache(self.wanted)
+        with self.known.ledger.transaction():
+            for observer in self.resources.observers.values():
+                observer.ask_if_due(wanted, self.sent)
 
     def _keep_time(self) -> None:
         """Keep every duration when the clock was set; if set back, no answer would be fresh."""

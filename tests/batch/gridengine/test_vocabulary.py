@@ -7,6 +7,7 @@ from gridbridge.model.route import Cell
 from gridbridge.model.vocabulary import Vocabulary
 
 QCONF = """#!/bin/sh
+echo "$@" >>"${0%/*}/asked"
 case $1 in
 -sc) cat <<'END'
 #name               shortcut   type        relop requestable consumable default  urgency
@@ -52,3 +53,5 @@ def test_a_cell_tells_what_can_be_asked_for(tmp_path: Path) -> None:
         queue=frozenset({"all.q"}),
         rule=frozenset({"mpi=2", "smp=$pe_slots"}),
     )
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert len(asked) == len(set(asked))

@@ -165,8 +165,10 @@ class Views:
         if not attempts:
             files.remove(path)
             return
+        is_new = not os.path.exists(path)
         put(path, shown.encode(rows.task(local, attempts, is_proved=False)))
-        unproved.keep_few(self._folder, uid)
+        if is_new:  # to list a person's histories costs more than to write one
+            unproved.keep_few(self._folder, uid)
 
     def usage(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
         """Publish what the remote jobs of a local job or task used."""

@@ -171,15 +171,21 @@ class UsageRecords:
         ]
 
     def tell_end(self, transfer: Transfer) -> None:
-        """Keep the usage of a verdict if no accounting file will have it, or an epilog asks."""
+        """Keep the usage of a verdict if no accounting file will have it; publish it for an epilog.
+
+        Of a job in a file that is read, the record follows within seconds.
+        """
         queue = self.policy.queues.get(transfer.queue)
         has_epilog = bool(queue and queue.remote_usage)
-        is_wanted = transfer.remote not in self.readers or has_epilog
-        record = told_by_verdict(transfer) if is_wanted else None
+        is_accounted = self.tells(transfer)
+        if is_accounted and not has_epilog:
+            return
+        record = told_by_verdict(transfer)
         if record is None or not self._may_tell(transfer):
             return
         local = parse_transfer(transfer.name).local
-        self._show(local, self.accounting.put_record(record, self.clock.now()))
+        if not is_accounted:
+            self._show(local, self.accounting.put_record(record, self.clock.now()))
         if has_epilog:
             self._tell_epilog(local, record)
 

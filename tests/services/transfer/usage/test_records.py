@@ -285,12 +285,27 @@ def test_where_no_file_is_seen_the_end_message_tells_the_usage(site: Beta) -> No
     assert record.max_rss_kb is None
 
 
-def test_where_the_file_is_seen_the_message_is_kept_only_for_an_epilog(site: Beta) -> None:
-    site.usage_records.tell_end(transfer(verdict=ENDED))
+@pytest.mark.parametrize("queue", ["transfer-beta", "asking"])
+def test_where_the_file_is_read_the_message_is_not_kept(site: Beta, queue: str) -> None:
+    """The cluster's own record follows; an epilog is told, without a change of the state file."""
+    site.look()
     before = site.records()
-    site.usage_records.tell_end(transfer(verdict=ENDED, queue="asking"))
+    site.usage_records.tell_end(transfer(verdict=ENDED, queue=queue))
+    path = Path(published.usage_path("7", transfer().owner, site.folder))
 
-    assert (before, len(site.records())) == ((), 1)
+    assert [one.source for one in before] == [Source.ACCOUNTING]
+    assert site.records() == before
+    assert Accounting(site.database).records_of("alpha", 7, 0) == before
+    assert path.exists() == (queue == "asking")
+
+
+def test_where_the_file_can_not_be_read_the_message_tells_the_usage(site: Beta) -> None:
+    site.file.unlink()
+    site.look()
+
+    site.usage_records.tell_end(transfer(verdict=ENDED))
+
+    assert [one.source for one in site.records()] == [Source.MESSAGE]
 
 
 def test_an_epilog_of_roots_is_told_the_figures_of_its_persons_job(site: Beta) -> None:
