@@ -16,7 +16,7 @@ from gridbridge.shell import trust
 from gridbridge.shell.runner import run
 
 LOAD_S = 20.0
-PROGRAM = ("-I", "-m", "gridbridge.services.site.admission")
+MODULE = ("-I", "-m", "gridbridge.services.site.admission")
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 
 
@@ -27,7 +27,7 @@ def findings(account: str, folder: str = ADMISSION, owner: int = trust.ROOT) -> 
     become = ("/usr/bin/setpriv", "--clear-groups", "--reuid", account, "--") if account else ()
     item = f"admission rules {folder}"
     try:
-        run((*become, sys.executable, *PROGRAM, folder, str(owner)), ENVIRONMENT, LOAD_S).checked()
+        run((*become, sys.executable, *MODULE, folder, str(owner)), ENVIRONMENT, LOAD_S).checked()
     except CommandFailed as error:
         words = f"not loaded after {LOAD_S:.0f} s" if error.status is None else error.words
         yield Finding(
