@@ -22,6 +22,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.route import BARE
 from gridbridge.model.site.balancer import BalancerFacts, CellRights, LastRound
 from gridbridge.model.site.setup import Finding, State
+from gridbridge.services.site import lists
 from gridbridge.services.site.setup import Step, named_steps, possible, steps
 from gridbridge.services.site.wanted_queue import refuse_embedded
 from gridbridge.shell import host
@@ -79,6 +80,7 @@ def findings(policy: Policy, clock: Clock) -> Iterator[Finding]:
         return
     yield from decisions.findings(facts, policy)
     yield from decisions.running(facts, policy, clock.now())
+    yield from lists.findings(policy)
 
 
 def _own_facts(policy: Policy) -> BalancerFacts:

@@ -1,5 +1,6 @@
 """What the balancer would do now, or where somebody saved what it looks at."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from gridbridge.apply.elastic import tagging
 from gridbridge.decisions.elastic import by_hand
 from gridbridge.decisions.elastic.rounds import noted
-from gridbridge.errors import ConfigError
+from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.explained import Explained
 from gridbridge.model.elastic.nodes import NodeState, is_same_host
@@ -16,16 +17,20 @@ from gridbridge.model.elastic.plan import Rules, Situation
 from gridbridge.model.elastic.sections import Balance, Demand
 from gridbridge.model.elastic.standby import RestFacts, tags_by_host
 from gridbridge.model.elastic.told import Told
-from gridbridge.model.places import CONFIG
+from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.services.elastic import deciding, looking, remembering, resting
 from gridbridge.services.tools import configured
+from gridbridge.shell.account import leave_root
 
 _OF_OTHERS = "it is not the balancer's, and never removed"
 NODES_UNSEEN = "the balancer's nodes are not known here: root and gridbridge-admin see them"
 SQUEEZE_UNSEEN = (
     "nothing is squeezed in this plan, because hosts that rest are not known here either:"
     " a round may wake hosts or let some rest"
+)
+LISTS_UNASKED = (
+    "providers are not asked for their lists here: root and gridbridge-admin may do that"
 )
 _OF_HIDDEN = "whether it is the balancer's is not known here: root and gridbridge-admin see that"
 
@@ -53,7 +58,40 @@ def plan(given: Given, now: datetime, folder: str = "", path: str = CONFIG) -> T
     """
     policy = configured.about(folder, path)
     situation = _seen(policy, folder, now)
-    return _decided(situation, policy, given, is_live=not folder)
+    if folder:
+        return _decided(situation, policy, given, is_live=False)
+    silent, unasked = _silent(policy)
+    made = {name for name, pool in policy.pools.items() if pool.provider}
+    if silent and silent.keys() == made and not policy.squeeze.enabled:
+        whys = "; ".join(f"pool {name}: {why}" for name, why in silent.items())
+        raise NotSeen(f"no provider gave a whole list of its machines: {whys}")
+    nodes = (replace(node, is_unreachable=node.pool in silent) for node in situation.nodes)
+    failed = {**situation.failed, **dict.fromkeys(silent, situation.now)}
+    situation = replace(situation, nodes=tuple(nodes), failed=failed)
+    told = _decided(situation, policy, given, is_live=True)
+    if told.pool in silent:
+        told = replace(told, add=0)
+    return replace(
+        told, unseen=(*told.unseen, *unasked, *(_no_list(*each) for each in silent.items()))
+    )
+
+
+def _silent(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return the pools without a list of machines and why, and what was not asked."""
+    if not any(pool.provider for pool in policy.pools.values()):
+        return {}, ()
+    from gridbridge.services.elastic import lists  # imports all providers
+
+    leave_root(BALANCE_ACCOUNT)  # whose files the providers need
+    if not lists.may_ask():
+        return {}, (LISTS_UNASKED,)
+    return {pool: why for pool, why in lists.troubles(policy).items() if why}, ()
+
+
+def _no_list(pool: str, why: str) -> str:
+    return (
+        f"pool {pool}: its provider gives no list, so none of its nodes is added or removed: {why}"
+    )
 
 
 def _decided(situation: Situation, policy: Policy, given: Given, *, is_live: bool) -> Told:

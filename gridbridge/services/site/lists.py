@@ -1,0 +1,60 @@
+"""Whether providers give the balancer their lists of machines, for the check.
+
+A program of the balancer's asks them, as its account: credentials are that account's.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+
+from gridbridge.errors import CommandFailed
+from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_HOME, CONFIG
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.setup import Finding, State
+from gridbridge.shell import host
+from gridbridge.shell.runner import run
+
+LIMIT_S = 30.0
+MODULE = ("-I", "-m", "gridbridge.services.elastic.lists")
+ITEM = "lists of providers"
+
+
+def findings(policy: Policy, path: str = CONFIG) -> Iterator[Finding]:
+    """Judge whether each pool's provider gives its list, asked once."""
+    pools = [name for name, pool in policy.pools.items() if pool.provider]
+    if not pools:
+        return
+    if os.geteuid() not in (0, host.uid_of(BALANCE_ACCOUNT)):
+        yield Finding(item=ITEM, state=State.NOTE, found="not asked: run it as root")
+        return
+    try:
+        troubles = _troubles(path)
+    except CommandFailed as error:
+        yield Finding(item=ITEM, state=State.WARNING, found=f"not judged: {error.words}")
+        return
+    yield from (_finding(pool, troubles.get(pool)) for pool in pools)
+
+
+def _finding(pool: str, trouble: str | None) -> Finding:
+    item = f"pool {pool}: its provider's list"
+    if trouble is None:  # another gridbridge.toml is checked
+        return Finding(item=item, state=State.NOTE, found=f"not asked: {CONFIG} lacks the pool")
+    if not trouble:
+        return Finding(item=item, state=State.OK, found="it gives one")
+    hint = "no node of the pool is added or removed"
+    right = "a list of its machines"
+    return Finding(item=item, state=State.BROKEN, found=trouble, right=right, hint=hint)
+
+
+def _troubles(path: str) -> Mapping[str, str]:
+    """Return of each pool why there is no list; CommandFailed without an answer in time."""
+    is_other = os.geteuid() == 0 and host.uid_of(BALANCE_ACCOUNT)
+    become = ("/usr/sbin/runuser", "-u", BALANCE_ACCOUNT, "--") if is_other else ()
+    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": BALANCE_HOME}
+    argv = (*become, sys.executable, *MODULE, path)
+    printed = run(argv, environment, LIMIT_S).checked().stdout
+    try:
+        return dict(json.loads(printed.splitlines()[-1]))
+    except (ValueError, IndexError) as error:
+        raise CommandFailed(argv, 0, printed) from error

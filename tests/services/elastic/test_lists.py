@@ -1,0 +1,102 @@
+"""Plan and check tell of a provider that gives no list, of whose nodes no round does anything."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.config import policy_file
+from gridbridge.errors import NotSeen
+from gridbridge.model.site.setup import State
+from gridbridge.services.elastic import looking, remembering
+from gridbridge.services.site import lists
+from gridbridge.services.tools import balance
+from gridbridge.services.tools.balance import Given
+from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
+
+SITE = """
+[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 6444
+execd_port = 6445
+[provider.works]
+kind = "command"
+program = "{folder}/works"
+[provider.lacks]
+kind = "command"
+program = "{folder}/none"
+[balance]
+max_nodes = 9
+"""
+POOL = """
+[pool.{name}]
+provider = "{provider}"
+slots = 4
+priority = {priority}
+"""
+SEEN = situation(instance(MASTER, (1,), slots=1), wait=[waiting(5, tasks=12)])
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a gridbridge.toml without pools; a provider's program works, another is missing."""
+    monkeypatch.setattr(remembering, "BALANCE_STATE", f"{tmp_path}/state.db")
+    monkeypatch.setattr(looking, "look", lambda *_: SEEN)
+    works = tmp_path / "works"
+    works.write_text("#!/bin/sh\necho '[]'\n")
+    works.chmod(0o755)
+    path = tmp_path / "site.toml"
+    path.write_text(SITE.format(folder=tmp_path))
+    return path
+
+
+def pool(site: Path, name: str, provider: str, priority: int = 0) -> None:
+    """Write a pool."""
+    with site.open("a") as file:
+        file.write(POOL.format(name=name, provider=provider, priority=priority))
+
+
+def judged(site: Path) -> dict[str, State]:
+    """Return what the check says of providers' lists."""
+    found = lists.findings(policy_file.load(str(site)), str(site))
+    return {each.item: each.state for each in found}
+
+
+def test_a_list_that_takes_too_long_is_not_judged(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "LIMIT_S", 0.01)
+    pool(site, "usual", "works")
+
+    assert judged(site) == {"lists of providers": State.WARNING}
+
+
+def test_a_pool_whose_provider_gives_its_list_is_planned_with(site: Path) -> None:
+    pool(site, "usual", "works")
+    told = balance.plan(Given(), NOON, path=str(site))
+
+    assert (told.add, told.pool, told.unseen) == (3, "usual", ())
+    assert judged(site) == {"pool usual: its provider's list": State.OK}
+
+
+def test_the_plan_adds_nothing_from_a_pool_without_a_list(site: Path) -> None:
+    """As a round does: it takes another pool, though this one has the higher priority."""
+    pool(site, "usual", "lacks", priority=9)
+    pool(site, "other", "works")
+    told = balance.plan(Given(), NOON, path=str(site))
+
+    assert (told.add, told.pool) == (3, "other")
+    (unseen,) = told.unseen
+    assert unseen.startswith("pool usual: its provider gives no list, ")
+    assert "No such file or directory" in unseen
+    assert judged(site) == {
+        "pool usual: its provider's list": State.BROKEN,
+        "pool other: its provider's list": State.OK,
+    }
+
+
+def test_without_any_list_the_plan_ends_as_the_round(site: Path) -> None:
+    pool(site, "usual", "lacks")
+
+    with pytest.raises(NotSeen, match="no provider gave a whole list of its machines: pool usual"):
+        balance.plan(Given(), NOON, path=str(site))
