@@ -1,5 +1,6 @@
 """What `make demo` runs, and which words it refuses."""
 
+import os
 import subprocess
 
 import pytest
@@ -9,8 +10,9 @@ from tests.docs.console import ROOT
 
 def make(*words: str) -> subprocess.CompletedProcess[str]:
     """Return what make would do for these words; nothing is run."""
-    argv = ("make", "-n", *words)
-    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    argv = ("make", "-n", "--no-print-directory", *words)
+    alone = {name: word for name, word in os.environ.items() if not name.startswith("MAKE")}
+    return subprocess.run(argv, cwd=ROOT, env=alone, capture_output=True, text=True, check=False)
 
 
 def test_the_demo_runs_after_a_target_of_its_own_has_built_the_lab() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError
 from gridbridge.services import configuration
 from gridbridge.services.configuration import SETTLE_S, Configuration, digest
@@ -311,7 +312,9 @@ def test_what_is_no_file_is_told_in_one_line(
     make: Callable[[Path], None],
     told: str,
     caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(policy_file, "CONFIG", str(site.path))
     make(site.path)
     for _ in range(4):
         site.turn()

@@ -444,7 +444,7 @@ def test_two_values_of_one_resource_are_refused_before_a_cluster_has_told_its_re
     status, lines = sub("-j", json.dumps(jdl | {"properties": "mem = 2G AND mem = 3G"}))
 
     why = "Grid Engine is asked for one value of a resource, not mem=2G and mem=3G"
-    assert (status, lines) == (1, [f"gridsub: beta.properties: {why}"])
+    assert (status, lines) == (1, [f"gridsub: the JDL of -j:1: beta.properties: {why}"])
 
 
 @pytest.mark.parametrize(

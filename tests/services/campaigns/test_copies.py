@@ -24,7 +24,6 @@ from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.plan import KeptOff, Plan, Room, Seen, Send
 from gridbridge.model.campaigns.sections import Failures, Finalize
-from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import Fact, JobState
 from gridbridge.services.campaigns.actions import Actions
@@ -301,15 +300,6 @@ def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) 
     )
     tasks_shown.put(1, 0, found, str(tmp_path))
     assert tasks_shown.read(1, 0, str(tmp_path)) == {one.number: one for one in found}
-
-
-def test_what_an_earlier_version_published_is_read(tmp_path: Path) -> None:
-    """It knew no copies, nor for whom tasks made way."""
-    tasks_shown.put(1, 0, [ShownTask(number=0, attempt=1)], str(tmp_path))
-    path = tmp_path / "campaigns/1/tasks.0"
-    path.write_text(path.read_text().removesuffix(" - - -\n") + "\n")
-
-    assert tasks_shown.read(1, 0, str(tmp_path)) == {0: ShownTask(number=0, attempt=1)}
 
 
 def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(

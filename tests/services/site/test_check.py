@@ -85,8 +85,12 @@ def test_a_queue_to_a_cluster_that_lets_a_person_not_in_is_not_judged_for_them(
     assert (found.found == "not visible to this user") is (state is State.WARNING)
 
 
-def test_where_there_is_no_configuration_check_says_where_to_run_it(tmp_path: Path) -> None:
+def test_where_there_is_no_configuration_check_says_where_to_run_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As on a login node, where nobody is to edit or make that file."""
+    monkeypatch.setattr(policy_file, "CONFIG", f"{tmp_path}/gridbridge.toml")
+
     (item,) = service.check(Clock(), f"{tmp_path}/gridbridge.toml").items
 
     assert "run this on the transfer host, where the service is" in item.found
