@@ -36,6 +36,11 @@ def leave_root(name: str) -> None:
             become(name)
 
 
+def words_as(name: str) -> tuple[str, ...]:
+    """Return the words by which root starts a program as this account, without root's groups."""
+    return ("/usr/bin/setpriv", "--clear-groups", "--reuid", name, "--")
+
+
 def lift_limits() -> int:
     """Take root's limits, or as much of them as we may; return the limit of open files.
 

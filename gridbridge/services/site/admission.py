@@ -13,6 +13,7 @@ from gridbridge.errors import CommandFailed, ConfigError
 from gridbridge.model.places import ADMISSION
 from gridbridge.model.site.setup import Finding, State
 from gridbridge.shell import trust
+from gridbridge.shell.account import words_as
 from gridbridge.shell.runner import run
 
 LOAD_S = 20.0
@@ -24,7 +25,7 @@ def findings(account: str, folder: str = ADMISSION, owner: int = trust.ROOT) -> 
     """Judge the rules as an account loads them (empty: our own); nothing where there are none."""
     if not os.path.lexists(folder):
         return
-    become = ("/usr/bin/setpriv", "--clear-groups", "--reuid", account, "--") if account else ()
+    become = words_as(account) if account else ()
     item = f"admission rules {folder}"
     try:
         run((*become, sys.executable, *MODULE, folder, str(owner)), ENVIRONMENT, LOAD_S).checked()

@@ -32,6 +32,7 @@ from gridbridge.model.states import QueueState
 from gridbridge.services.site.wanted_queue import makes_queues
 from gridbridge.services.watch.room import own_rooms
 from gridbridge.shell import host, lock, trust
+from gridbridge.shell.account import words_as
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import run
 from gridbridge.state import published, shown
@@ -144,9 +145,7 @@ def _strict(policy: Policy) -> tuple[str, ...]:
 
 def _import_trouble(account: str) -> str:
     """Run our interpreter as an ordinary user; return its error message."""
-    become = (
-        ("/usr/bin/setpriv", "--clear-groups", "--reuid", account, "--") if os.getuid() == 0 else ()
-    )
+    become = words_as(account) if os.getuid() == 0 else ()
     argv = (*become, PYTHON, "-I", "-c", f"import {HOT}")
     try:
         run(argv, {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, IMPORT_S).checked()
