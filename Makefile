@@ -111,7 +111,7 @@ bench: WITHOUT_RUNNER := --without-runner
 BRIEF :=
 export BRIEF
 FIGURES = .build$(if $(filter 1,$(BRIEF)),/brief)
-bench: lab ## what a transfer and a campaign cost, in the lab; fails when a target of docs/figures.md is missed; BRIEF=1 measures small sizes, in eleven minutes
+bench: lab ## what a transfer and a campaign cost, in the lab; fails when a target of docs/reference/figures.md is missed; BRIEF=1 measures small sizes, in eleven minutes
 	@mkdir -p $(FIGURES)
 	@$(BIN)/python -m bench.simulation --json $(FIGURES)/simulation.json; simulation=$$?; \
 	$(BIN)/python -m bench.elastic_replay --json $(FIGURES)/elastic_replay.json; replay=$$?; \

@@ -3,8 +3,8 @@
 * the makespan of a campaign over three unequal clusters, as times of a lower bound: all work at
   the speed of all slots, or the longest task at the fastest. How long tasks take is unknown; they
   are of five kinds. Of several campaigns the longest counts, and of small ones, which have no
-  limit, the mean is beside what docs/figures.md says. Beside it CiGri 3, which deals tasks to
-  clusters in turns and has taps;
+  limit, the mean is beside what docs/reference/figures.md says. Beside it CiGri 3, which deals
+  tasks to clusters in turns and has taps;
 * the same of a campaign in which some attempts are unlucky, with copies of the tasks that run long
   at its end and without, as the median of some campaigns;
 * when the last of 100 tasks is submitted to 100 free slots, with nothing known; beside it CiGri;
@@ -46,7 +46,9 @@ TASKS, FEW = sized(10_000, 1_000), sized(1_000, 100)
 CAMPAIGNS = sized(300, 40)
 MOST_TIMES = 1.15  # of the lower bound
 LARGE_SEEDS, SMALL_SEEDS = range(1, sized(4, 2)), range(1, sized(6, 2))
-TOLD = dict(zip(KINDS, (1.11, 1.17, 1.40, 1.56, 1.29), strict=True))  # docs/figures.md, of FEW
+TOLD = dict(
+    zip(KINDS, (1.11, 1.17, 1.40, 1.56, 1.29), strict=True)
+)  # docs/reference/figures.md, of FEW
 MOST_TIMES_UNLUCKY = 2.0  # of the bound of a campaign without unlucky attempts
 SEEDS = range(1, sized(8, 3))
 FILLED_S = 45.0
@@ -75,7 +77,7 @@ def small() -> Iterator[Row]:
             what=f"makespan, {FEW} {kind}", measured=mean(ours), unit="x", baseline=mean(cigri)
         )
         yield Row(what="  the longest", measured=max(ours), unit="x", baseline=max(cigri))
-        yield Row(what="  docs/figures.md has the mean", measured=TOLD[kind], unit="x")
+        yield Row(what="  docs/reference/figures.md has the mean", measured=TOLD[kind], unit="x")
 
 
 def _makespans(kind: str, tasks: int, seeds: Iterable[int]) -> Iterator[tuple[float, float]]:

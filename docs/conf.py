@@ -72,14 +72,14 @@ def setup(app: Sphinx) -> None:
 
 
 def _page(path: Path) -> tuple[str, str, str, str, int]:
-    """Return a man page's entry: commands/NAME.SECTION.md begins `# NAME: what it does`."""
+    """Return a man page's entry; its source NAME.SECTION.md begins `# NAME: what it does`."""
     name, _, section = path.stem.rpartition(".")
     title = re.match(r"# \S+: (.+)\n", path.read_text(encoding="utf-8"))
     assert title, f"{path}: the first line is `# NAME: what it does`"
-    return (f"commands/{path.stem}", name, title[1], author, int(section))
+    return (f"reference/commands/{path.stem}", name, title[1], author, int(section))
 
 
-man_pages = [_page(path) for path in sorted((HERE / "commands").glob("*.md"))]
+man_pages = [_page(path) for path in sorted((HERE / "reference/commands").glob("*.md"))]
 man_pages += [
-    ("configuration", "gridbridge.toml", "the configuration of gridbridge", author, 5),
+    ("reference/configuration", "gridbridge.toml", "the configuration of gridbridge", author, 5),
 ]

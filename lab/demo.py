@@ -37,8 +37,8 @@ MASTER = "-master"  # of a host that runs no jobs: what is there is in a transfe
 KILLED = "137"  # 128 + SIGKILL, as qacct shows a deleted job
 NEEDS = """\
 The demo in the lab needs root on Debian 12, for it builds two Grid Engine clusters in namespaces of
-this machine; docs/lab.md says more. `make demo` without root takes two embedded clusters instead:
-lab/apart .venv/bin/python lab/demo.py --embedded. Nothing was done."""
+this machine; docs/how-to/lab.md says more. `make demo` without root takes two embedded
+clusters instead: lab/apart .venv/bin/python lab/demo.py --embedded. Nothing was done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

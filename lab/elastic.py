@@ -30,7 +30,7 @@ LOOK_S = 0.5
 NONE = "no gridbridge-balance is installed in the lab: nothing was done"
 NEEDS = """\
 This part of the demo needs root on Debian 12, for its nodes are hosts of the lab, in namespaces of
-this machine; docs/lab.md says more. Nothing was done."""
+this machine; docs/how-to/lab.md says more. Nothing was done."""
 SECTIONS = f"""
 [balance]
 max_nodes = {MOST + 1}

@@ -24,7 +24,7 @@ LOOK_S = 0.5
 DATASET = "demo-reads"
 NEEDS = """\
 This part of the demo needs root on Debian 12, for it moves tasks between clusters of the lab;
-docs/lab.md says more. Nothing was done."""
+docs/how-to/lab.md says more. Nothing was done."""
 AT_ONCE = (
     *("least_wait_s = 0", "host_rest_s = 0", "job_rest_s = 0", "replicated_rest_s = 0"),
     *("full_free_bytes = 0", "level = 0", "disk_share = 1.0"),  # all areas lie on one disk

@@ -35,8 +35,8 @@ The lab and its campaign runner stay up. Go on by hand:
   lab/lab on alpha-master -u alice -- gridsub --array 1-100 -l h_rt=300 -- sleep 5
   lab/lab on alpha-master -u alice -- gridstat --watch"""
 FOLDERS_NEXT = """
-The clusters and all that gridbridge had are gone again. docs/embedded.md shows such a campaign by
-hand; as root, make demo does the same over two Grid Engine clusters and one of OAR."""
+The clusters and all that gridbridge had are gone again. docs/how-to/embedded.md shows such a
+campaign by hand; as root, make demo does the same over two Grid Engine clusters and one of OAR."""
 BIN = f"{PYTHON} -I /opt/gridbridge/venv/bin"
 OWN_SLOTS = {"alpha": 4, "beta": 6, "gamma": 4}
 HANG = """
@@ -146,7 +146,7 @@ class LabStage:
 
 
 class FoldersStage:
-    """Three embedded clusters, all one's own (docs/embedded.md)."""
+    """Three embedded clusters, all one's own (docs/how-to/embedded.md)."""
 
     other, directory, next = "somebody", FOLDERS, FOLDERS_NEXT
     cut_words = "gamma answers no more: its database hangs"

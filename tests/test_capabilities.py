@@ -88,7 +88,7 @@ def assigned(path: Path) -> set[str]:
 
 def test_the_picture_of_the_tree_has_a_column_for_each_capability() -> None:
     (head,) = re.findall(
-        r"^\| layer \| shared by all \|(.*)\|$", page("docs/architecture.md"), re.M
+        r"^\| layer \| shared by all \|(.*)\|$", page("docs/explanation/architecture.md"), re.M
     )
 
     assert set(re.findall(r"`(\w+)/`", head)) == KNOWN
@@ -97,7 +97,9 @@ def test_the_picture_of_the_tree_has_a_column_for_each_capability() -> None:
 @pytest.mark.parametrize("layer", LAYERS)
 def test_the_picture_of_the_tree_has_the_folders_that_there_are(layer: str) -> None:
     """A folder in a capability's folder is named in that capability's cell."""
-    (row,) = re.findall(rf"^\| `{layer}/` \|(.*)\|$", page("docs/architecture.md"), re.M)
+    (row,) = re.findall(
+        rf"^\| `{layer}/` \|(.*)\|$", page("docs/explanation/architecture.md"), re.M
+    )
     told = set(re.findall(r"`(\w+)/`", row))
     inner = {path.parent.name for path in (PACKAGE / layer).glob("*/*/__init__.py")}
 

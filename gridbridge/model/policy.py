@@ -1,7 +1,8 @@
 """Everything that gridbridge.toml says, with each capability's part.
 
 A section of the file is a class and a key is a field; `model.settings.describe` gives what else is
-known of a key, so that the reader, the shipped sample and docs/configuration.md all say the same.
+known of a key, so that the reader, the shipped sample and docs/reference/configuration.md
+all say the same.
 A capability's sections are in its folder of the model.
 """
 

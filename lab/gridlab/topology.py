@@ -1,6 +1,7 @@
 """The grid as data: clusters, hosts, addresses, users and what is mounted where.
 
-A cluster is added here and nowhere else, unless it brings a new kind of batch system (docs/lab.md).
+A cluster is added here and nowhere else, unless it brings a new kind of batch system
+(docs/how-to/lab.md).
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,7 @@
 """What decides by growth grows no faster than what it looks at: calls are counted, no time.
 
-The figures of docs/figures.md need whole sizes and an idle machine; a count is the same on each.
+The figures of docs/reference/figures.md need whole sizes and an idle machine; a count is the
+same on each.
 """
 
 import sys

@@ -54,7 +54,7 @@ from gridbridge.model.users import Asks, Users
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "conf" / "gridbridge.toml"
-MANUAL = ROOT / "docs" / "configuration.md"
+MANUAL = ROOT / "docs" / "reference" / "configuration.md"
 TITLES = {
     "[site]": Site,
     "[cluster.NAME]": Cluster,

@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.task import DROPPED, SENT, WAITING, WORDS
 from gridbridge.model.places import ADMISSION
 from tests.docs.console import ROOT
 
-PAGE = (ROOT / "docs/campaigns.md").read_text()
+PAGE = (ROOT / "docs/reference/campaigns.md").read_text()
 WISH = AtCluster(exec_file="run", is_besteffort=False)
 BROUGHT = Candidate(
     user="alice", groups=frozenset(), tasks=9, jdl=Jdl(name="n", clusters={"beta": WISH})

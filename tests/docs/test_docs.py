@@ -23,7 +23,8 @@ from gridbridge.model.settings import Setting
 from gridbridge.model.site.sections import Site
 from tests.docs.console import PAGES, ROOT, Typed, console, matches
 
-COMMANDS = ROOT / "docs" / "commands"
+KINDS = ("tutorials", "how-to", "reference", "explanation")
+COMMANDS = ROOT / "docs" / "reference" / "commands"
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -49,7 +50,7 @@ def scripts() -> list[str]:
 def man_page(name: str) -> Path:
     """Return the source of a program's man page; there is one."""
     found = list(COMMANDS.glob(f"{name}.[18].md"))
-    assert len(found) == 1, f"docs/commands/{name}.SECTION.md"
+    assert len(found) == 1, f"docs/reference/commands/{name}.SECTION.md"
     return found[0]
 
 
@@ -58,7 +59,7 @@ def test_every_program_has_a_man_page_with_an_example_and_is_in_the_list(script:
     page = man_page(script)
 
     assert "## Example" in page.read_text() or ".. click::" in page.read_text()
-    assert f"commands/{page.name}" in (ROOT / "docs" / "commands.md").read_text()
+    assert f"commands/{page.name}" in (ROOT / "docs" / "reference" / "commands.md").read_text()
 
 
 @pytest.mark.parametrize("words", list(subcommands(gridbridge)), ids=" ".join)
@@ -78,7 +79,7 @@ def test_every_subcommand_has_a_man_page_and_is_in_the_list(name: str) -> None:
     page = man_page(f"gridbridge-{name}")
 
     assert f":prog: gridbridge {name}\n" in page.read_text()
-    assert f"commands/{page.name}" in (ROOT / "docs" / "commands.md").read_text()
+    assert f"commands/{page.name}" in (ROOT / "docs" / "reference" / "commands.md").read_text()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -112,7 +113,7 @@ def events() -> set[str]:
 
 
 def test_the_page_on_operations_tells_of_every_event_of_the_log_and_of_no_other() -> None:
-    page = (ROOT / "docs" / "operations.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "operations.md").read_text()
     table = page.partition("| event | it means | do |\n")[2].partition("\n\n")[0]
     told = [name for row in table.splitlines() for name in re.findall("`(.+?)`", row.split("|")[1])]
 
@@ -141,10 +142,12 @@ def test_the_index_has_each_page_once_and_links_to_the_users() -> None:
     index = (ROOT / "docs" / "index.md").read_text()
     lists = re.findall(r"^```{toctree}\n(.*?)^```$", index, re.MULTILINE | re.DOTALL)
     listed = [line for each in lists for line in each.splitlines() if re.match("[a-z]", line)]
-    pages = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"}
+    docs = ROOT / "docs"
+    tops = (page for folder in (docs, *KINDS) for page in (docs / folder).glob("*.md"))
+    pages = {str(page.relative_to(docs).with_suffix("")) for page in tops} - {"index"}
 
     assert sorted(listed) == sorted(pages)
-    assert "docs/users.md" in (ROOT / "README.md").read_text()
+    assert "docs/how-to/users.md" in (ROOT / "README.md").read_text()
 
 
 def test_what_is_installed_names_no_page_of_the_checkout() -> None:
@@ -174,7 +177,7 @@ def test_the_systemd_unit_runs_the_installed_poller_as_the_service_account() -> 
 
     assert unit["Service"]["User"] == Site(cluster="a").service_account
     assert unit["Service"]["ExecStart"] == "/opt/gridbridge/bin/gridbridge-poller"
-    assert HOME == "/var/lib/gridbridge"  # that docs/operations.md names
+    assert HOME == "/var/lib/gridbridge"  # that docs/how-to/operations.md names
 
 
 def test_systemd_ends_a_poller_that_gives_no_sign_of_life() -> None:
@@ -213,7 +216,7 @@ def test_a_program_of_campaigns_goes_on_by_systemd_or_comes_by_cron(name: str) -
 
 
 def test_the_way_back_that_the_page_on_setting_up_shows_is_a_configuration(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "setup.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "setup.md").read_text()
     shown = page.partition("<<'END'\n")[2].partition("    END\n")[0]
     (tmp_path / "gridbridge.toml").write_text(textwrap.dedent(shown))
 

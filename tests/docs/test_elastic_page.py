@@ -13,7 +13,7 @@ from gridbridge.services.elastic.program import Wanted, require_fit
 from gridbridge.services.tools.balance import Given, ruled
 from tests.docs.console import ROOT
 
-PAGE = (ROOT / "docs" / "elastic.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "elastic.md").read_text()
 SITE = """
 [site]
 cluster = "alpha"

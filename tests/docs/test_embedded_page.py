@@ -1,4 +1,4 @@
-"""What docs/embedded.md types in `lab/apart sh` works without root, and prints what it says."""
+"""What docs/how-to/embedded.md types in `lab/apart sh` works and prints what it says."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from tests.docs.console import ROOT, console, matches
 
 pytestmark = pytest.mark.apart
 
-PAGE = (ROOT / "docs" / "embedded.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "embedded.md").read_text()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from tests.docs.console import ROOT
 
-SOURCES = list((ROOT / "docs/commands").glob("*.md"))
+SOURCES = list((ROOT / "docs/reference/commands").glob("*.md"))
 WITHOUT = {"gridbridge-methods.8"}  # several programs, which Grid Engine calls
 
 

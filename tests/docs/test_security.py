@@ -1,4 +1,4 @@
-"""Each attack that docs/security.md tells of names the tests that try it."""
+"""Each attack that docs/explanation/security.md tells of names the tests that try it."""
 
 import re
 
@@ -6,7 +6,12 @@ import pytest
 
 from tests.docs.console import ROOT
 
-TOLD = (ROOT / "docs/security.md").read_text().partition("| somebody |")[2].partition("\n\n")[0]
+TOLD = (
+    (ROOT / "docs/explanation/security.md")
+    .read_text()
+    .partition("| somebody |")[2]
+    .partition("\n\n")[0]
+)
 ROWS = [row for row in TOLD.splitlines() if row.startswith("| ")]
 
 

@@ -13,7 +13,7 @@ from gridbridge.errors import NoCapacity
 from gridbridge.model.elastic.machines import MachineState
 from gridbridge.providers.command import CommandProvider
 
-PAGE = (Path(__file__).parents[2] / "docs" / "elastic.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "elastic.md").read_text()
 SECTION = PAGE.partition("## Providers\n")[2].partition("\n## ")[0]
 SITE = '[site]\ncluster = "alpha"\n'
 

@@ -127,7 +127,7 @@ def test_standard_error_that_is_no_file_stays_what_it_is(tmp_path: Path) -> None
 
 def test_each_log_that_cron_appends_to_is_rotated() -> None:
     root, rules = CONF.parents[2], CONF.read_text()
-    texts = [*(root / "conf/cron.d").iterdir(), *(root / "docs").glob("*.md")]
+    texts = [*(root / "conf/cron.d").iterdir(), *(root / "docs").rglob("*.md")]
     logs = {log for text in texts for log in re.findall(r">>(/var/\S+\.log)", text.read_text())}
 
     assert "/var/lib/gridbridge/datasets.log" in logs

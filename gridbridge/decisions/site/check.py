@@ -233,7 +233,7 @@ def _key(key: KeyFacts) -> Finding:
 
 
 def _rsync(name: str, place: str) -> Finding:
-    """Judge rsync, which carries the files that jobs declare (docs/staging.md)."""
+    """Judge rsync, which carries the files that jobs declare (docs/how-to/staging.md)."""
     item = f"{name}: rsync"
     if not place:
         return Finding(item=item, state=State.OK, found="here and there")

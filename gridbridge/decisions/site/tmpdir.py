@@ -1,7 +1,8 @@
 """Where execd makes TMPDIR (queue_conf(5), tmpdir): whoever can write there can put a link there.
 
 If TMPDIR is there already, Grid Engine 8.1.9's execd follows it and gives its target to the job's
-owner, with gridbridge or without (docs/security.md). Most sites have /tmp, so it is a note.
+owner, with gridbridge or without (docs/explanation/security.md). Most sites have /tmp, so it
+is a note.
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -144,7 +144,10 @@ def test_the_alerts_of_the_page_on_operations_ask_for_what_is_exposed(
     folders: tuple[str, ...],
 ) -> None:
     page = (
-        (ROOT / "docs/operations.md").read_text().partition("## Metrics")[2].partition("\n## ")[0]
+        (ROOT / "docs/how-to/operations.md")
+        .read_text()
+        .partition("## Metrics")[2]
+        .partition("\n## ")[0]
     )
     asked = {word for word in NAME.findall(page) if not word.endswith("_")}
 

@@ -1,4 +1,4 @@
-"""Several kinds of remote machine: a queue for each, set up as docs/configuration.md says."""
+"""Several kinds of remote machine: a queue for each, set up as the page on configuration says."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from tests.lab.grid import Grid
 pytestmark = pytest.mark.lab
 
 HOST = "alpha-master"
-PAGE = Path(__file__).parents[3] / "docs/configuration.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/configuration.md"
 QUEUE = "transfer-beta-big"
 AVAILABLE = "1M"  # for the 64G of the page, which the lab's nodes have not
 

@@ -1,4 +1,4 @@
-"""A campaign over embedded clusters, by somebody without any right: see docs/embedded.md."""
+"""A campaign over embedded clusters, by somebody without any right: see docs/how-to/embedded.md."""
 
 import json
 from collections.abc import Iterator

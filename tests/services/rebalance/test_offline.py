@@ -299,7 +299,7 @@ def test_a_rule_has_one_name_in_a_file(tmp_path: Path) -> None:
 
 
 def test_the_documentation_has_each_of_hydras_names() -> None:
-    text = Path(__file__).parents[3].joinpath("docs/rebalance.md").read_text()
+    text = Path(__file__).parents[3].joinpath("docs/reference/rebalance.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| `")]
 
     for name, (own, _) in offline.HYDRAS.items():

@@ -1,4 +1,4 @@
-"""Transfers between two embedded clusters, by somebody without any right: see docs/embedded.md."""
+"""Transfers between two embedded clusters, by somebody without rights: docs/how-to/embedded.md."""
 
 from collections.abc import Iterator
 

@@ -2,7 +2,7 @@
 
 Each row (fidelity/rows.py) is submitted to beta itself and through transfer-beta by the same
 user in two fresh folders. Every difference has a name; the only ones allowed, and the rows where
-they are, stand in docs/fidelity.md, and what stands there must be seen.
+they are, stand in docs/reference/fidelity.md, and what stands there must be seen.
 """
 
 import re
@@ -26,7 +26,7 @@ def results(grid: Grid) -> Results:
 @pytest.fixture(scope="session")
 def allowed() -> Differences:
     """Return the differences that the documentation allows."""
-    text = (ROOT / "docs/fidelity.md").read_text()
+    text = (ROOT / "docs/reference/fidelity.md").read_text()
     table = re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", text, re.MULTILINE)
     return {(name, row) for name, rows in table for row in rows.replace("`", "").split(", ")}
 
