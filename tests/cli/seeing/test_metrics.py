@@ -140,15 +140,10 @@ def test_the_dashboard_is_one_that_grafana_takes() -> None:
             assert balanced(target["expr"]), target["expr"]
 
 
-def test_the_alerts_of_the_page_on_operations_ask_for_what_is_exposed(
+def test_the_alerts_of_the_page_on_metrics_ask_for_what_is_exposed(
     folders: tuple[str, ...],
 ) -> None:
-    page = (
-        (ROOT / "docs/how-to/operations.md")
-        .read_text()
-        .partition("## Metrics")[2]
-        .partition("\n## ")[0]
-    )
+    page = (ROOT / "docs/reference/metrics.md").read_text()
     asked = {word for word in NAME.findall(page) if not word.endswith("_")}
 
     assert len(asked) > 8
