@@ -1,4 +1,4 @@
-"""Each attack that docs/explanation/security.md tells of names the tests that try it."""
+"""Each attack on the page on attacks names the tests that try it."""
 
 import re
 
@@ -6,22 +6,21 @@ import pytest
 
 from tests.docs.console import ROOT
 
-TOLD = (
-    (ROOT / "docs/explanation/security.md")
-    .read_text()
-    .partition("| somebody |")[2]
-    .partition("\n\n")[0]
-)
-ROWS = [row for row in TOLD.splitlines() if row.startswith("| ")]
+PAGE = (ROOT / "docs/reference/attacks.md").read_text()
+ENTRIES = re.findall(r"^(\S.*)\n: (?:.|\n)*?^: Tests: ((?:.|\n)*?)\.$", PAGE, re.MULTILINE)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[2:40])
-def test_an_attack_is_tried_by_the_tests_that_its_row_names(row: str) -> None:
-    tried = row.rstrip(" |").rpartition("| ")[2]
-    for part in tried.split("; "):
-        [module] = re.findall(r"`([\w/]+/test_\w+)`:", part)
+def test_each_attack_has_a_line_of_tests() -> None:
+    attacks = re.findall(r"^(?![#:\s]).+\n: ", PAGE, re.MULTILINE)
+
+    assert len(ENTRIES) == len(attacks) > 100
+
+
+@pytest.mark.parametrize("tests", [entry[1] for entry in ENTRIES], ids=[e[0] for e in ENTRIES])
+def test_an_attack_is_tried_by_the_tests_that_its_entry_names(tests: str) -> None:
+    for part in tests.split(";"):
+        [module] = re.findall(r"`([\w/]+/test_\w+)`", part)
         names = re.findall(r"`(test_\w+)`", part)
         text = (ROOT / "tests" / f"{module}.py").read_text()
 
-        assert names
         assert [name for name in names if f"def {name}(" not in text] == []
