@@ -108,7 +108,7 @@ ATTEMPTS = Table(
     Column("is_past", Boolean, nullable=False, server_default=false()),  # its event was closed
     Column("is_overrun", Boolean, nullable=False, server_default=false()),  # of copies alone
     Index("campaign_attempts_array", "campaign", "array"),
-    # PostgreSQL's is partial, too (v0038); to say so here would load SQLAlchemy's part for it.
+    # PostgreSQL's is partial, too (v0001); to say so here would load SQLAlchemy's part for it.
     Index("campaign_attempts_ran", "campaign", "array", sqlite_where=RAN),
     sqlite_with_rowid=False,
 )

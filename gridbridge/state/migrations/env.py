@@ -1,4 +1,4 @@
-"""Alembic runs this file: the steps work in the connection that database/file.py has open."""
+"""Alembic runs this file: migrations work in the connection that database/file.py has open."""
 
 from importlib import import_module
 from pkgutil import walk_packages

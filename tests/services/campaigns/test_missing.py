@@ -1,6 +1,5 @@
 """A runner from cron knows since when a task is missing: each of its rounds is a new process."""
 
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -138,46 +137,6 @@ def test_a_clock_that_is_set_makes_nothing_older(
     rounds.now_s -= 2 * 86400
     rounds.new_process()
     assert rounds.look(attempts, 1) == [0.0]
-
-
-def test_a_state_file_before_goes_on(tmp_path: Path) -> None:
-    """What was noted beside marks is taken over."""
-    path = tmp_path / "old.db"
-    Database.open(f"sqlite:///{path}").close()
-    since = "2026-01-01T12:00:00.000000+00:00"
-    with sqlite3.connect(path) as plain:
-        plain.execute("DROP TABLE campaign_missing")
-        plain.execute("DROP TABLE campaign_subscriptions")  # of a later schema
-        plain.execute("DROP TABLE campaign_ways")
-        plain.execute("DROP TABLE rebalance_notes")
-        plain.execute("DROP TABLE carried_replicas")
-        plain.execute("DROP TABLE transfer_moves")
-        plain.execute("DROP TABLE balance_nodes")
-        plain.execute("DROP TABLE balance_facts")
-        plain.execute("DROP TABLE campaign_parts")
-        plain.execute("DROP TABLE campaign_requests")
-        plain.execute("DROP TABLE answers")
-        plain.execute("DROP TABLE answer_contents")
-        plain.execute("DROP INDEX campaign_arrays_copies")
-        plain.execute("ALTER TABLE campaign_arrays DROP COLUMN copies_beyond_s")
-        plain.execute("ALTER TABLE campaigns DROP COLUMN is_end_noted")
-        plain.execute("ALTER TABLE campaign_events DROP COLUMN host")
-        plain.execute("ALTER TABLE campaign_events DROP COLUMN closed_by")
-        plain.execute("ALTER TABLE campaign_events DROP COLUMN why")
-        plain.execute("ALTER TABLE campaign_records DROP COLUMN error_host")
-        plain.execute("ALTER TABLE campaign_records DROP COLUMN wiped_in_row")
-        plain.execute("ALTER TABLE campaign_waiting DROP COLUMN never")
-        plain.execute("ALTER TABLE campaign_attempts DROP COLUMN is_past")
-        plain.execute("ALTER TABLE campaign_attempts DROP COLUMN is_overrun")
-        plain.execute("ALTER TABLE campaign_marks ADD COLUMN missing_since VARCHAR(32)")
-        plain.execute("INSERT INTO campaign_marks VALUES (1, 1, 2, 'waited', ?)", (since,))
-        plain.execute("INSERT INTO campaign_marks VALUES (1, 1, 3, 'waited', NULL)")
-        plain.execute("UPDATE alembic_version SET version_num = '0013'")
-
-    database = Database.open(f"sqlite:///{path}")
-
-    assert MissingTasks(database).all() == {(1, 1, 2): NOON}
-    database.close()
 
 
 def test_what_ran_when_it_was_listed_last_is_known_until_it_has_ended(
