@@ -9,18 +9,15 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from gridbridge.config import moved
 from gridbridge.config.capabilities import CAPABILITIES, GROUPS
 from gridbridge.config.sections import above_all, misplaced, named_alone
 from gridbridge.config.words import Table, key_name, table_of
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import CONFIG, ELSEWHERE
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import Moved
 from gridbridge.shell import trust
 
 TWICE = re.compile(r"^Cannot declare \((.*)\) twice( \(.*\))$")
@@ -36,14 +33,6 @@ HEADER = """\
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parsed:
-    """What a valid file says, and which of its keys have another place by now."""
-
-    policy: Policy
-    moved: tuple[Moved, ...]
-
-
 def load(path: str) -> Policy:
     """Read the configuration; ConfigError tells everything that is wrong with it.
 
@@ -54,24 +43,18 @@ def load(path: str) -> Policy:
 
 def parse(path: str, raw: bytes) -> Policy:
     """Read a configuration from the bytes of that file; ConfigError as `load`."""
-    return parsed(path, raw).policy
-
-
-def parsed(path: str, raw: bytes) -> Parsed:
-    """Read a configuration as `parse`, and say what stands in it under an older name."""
     try:
-        said = tomllib.loads(raw.decode())
+        sections = tomllib.loads(raw.decode())
     except ValueError as error:
         problems = _hidden(error, raw) or [f"{_place(error, raw)}; TOML 1.0 in UTF-8"]
         raise ConfigError(tuple(f"{path}: {problem}" for problem in problems)) from error
     except RecursionError as error:
         wrong = "its values are nested too deeply; a table of texts is all that a key has"
         raise ConfigError((f"{path}: {wrong}",)) from error
-    sections = moved.settled(said)
-    found = (*_problems(sections), *moved.problems(said))
-    if found:
-        raise ConfigError(tuple(f"{path}: {problem}" for problem in found))
-    return Parsed(policy=_policy(sections), moved=moved.moved(said))
+    problems = list(_problems(sections))
+    if problems:
+        raise ConfigError(tuple(f"{path}: {problem}" for problem in problems))
+    return _policy(sections)
 
 
 def read(path: str) -> bytes:

@@ -30,15 +30,6 @@ class Setting:
     inherits: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
-    """A key that stands where an earlier version had it, and the line that replaces it."""
-
-    before: str
-    section: str
-    line: str
-
-
 ANY_TEXT = Form(holds=re.compile("[ -~]*").fullmatch, right="printable ASCII")
 CLUSTER_NAME = Form(
     holds=is_cluster_name, right="lower-case letters, digits and -, a letter first, at most 32"

@@ -1,6 +1,5 @@
 """A configuration is taken whole or refused, and a refusal tells everything that is wrong."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.model.cluster import Cluster, Kind, Push
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
-from gridbridge.model.transfer.sections import Breaker, Poller, Retention, TransferQueue
+from gridbridge.model.transfer.sections import Poller, TransferQueue
 
 SITE = '[site]\ncluster = "alpha"\n'
 PORTS = "qmaster_port = 6444\nexecd_port = 6445\n"
@@ -682,59 +681,3 @@ def test_of_a_key_in_the_wrong_section_the_right_one_is_told(path: Path) -> None
         "FILE: [balance] billing_s: this is a key of [demand]",
         "FILE: [demand] slots: this is a key of [queue.NAME] and [pool.NAME]",
     ]
-
-
-def test_keys_are_read_where_an_earlier_version_had_them() -> None:
-    """So that a new version does not stop a running site; each is told with what replaces it."""
-    older = "[poller]\nlost_polls = 3\nbreaker_failures = 9\nkeep_closed_h = 1.5\n"
-    found = policy_file.parsed("FILE", f"{GOOD}{older}[breaker]\npause_s = 7\n".encode())
-
-    assert found.policy.poller == Poller(lost_polls=3)
-    assert found.policy.breaker == Breaker(failures=9, pause_s=7.0)
-    assert found.policy.retention == Retention(closed_h=1.5)
-    assert [(one.before, one.section, one.line) for one in found.moved] == [
-        ("[poller] breaker_failures", "[breaker]", "failures = 9"),
-        ("[poller] keep_closed_h", "[retention]", "closed_h = 1.5"),
-    ]
-
-
-def test_what_an_earlier_version_wrote_is_the_same_under_its_new_name() -> None:
-    before = ["breaker_failures", "breaker_fast_s", "breaker_pause_s", "breaker_pause_max_s"]
-    kept = {"keep_closed_h": 3, "keep_accounting_d": 4}
-    lines = [f"{key} = {value}" for key, value in {**dict.fromkeys(before, 2), **kept}.items()]
-    older = policy_file.parsed("FILE", "\n".join([f"{GOOD}[poller]", *lines, ""]).encode())
-    sections: dict[str, list[str]] = {}
-    for one in older.moved:
-        sections.setdefault(one.section, []).append(one.line)
-    newer = "".join("\n".join([title, *said, ""]) for title, said in sections.items())
-
-    assert policy_file.parsed("FILE", f"{GOOD}{newer}".encode()) == replace(older, moved=())
-    assert len(older.moved) == 6
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        pytest.param(
-            "[poller]\nkeep_closed_h = 3\n[retention]\nclosed_h = 3\n",
-            ["[poller] keep_closed_h = 3: said twice; [retention] closed_h alone"],
-            id="under both names",
-        ),
-        pytest.param(
-            "[poller]\nbreaker_failures = 0\n",
-            ["[breaker] failures = 0: out of range; a whole number, 1 to 1000000 jobs"],
-            id="a wrong value under the older name",
-        ),
-        pytest.param(
-            "[poller]\nbreaker_failures = 2\n[[breaker]]\n",
-            ["[breaker]: not a section; its keys stand below [breaker]"],
-            id="a wrong section under the newer name",
-        ),
-    ],
-)
-def test_an_older_name_is_judged_as_the_newer_one(
-    path: Path, content: str, expected: list[str]
-) -> None:
-    path.write_text(GOOD + content)
-
-    assert problems_of(path) == [f"FILE: {problem}" for problem in expected]

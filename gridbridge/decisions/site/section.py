@@ -2,13 +2,11 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import count
-from gridbridge.model.settings import Moved
 from gridbridge.model.site.setup import Edit, Finding, State, Verb, Wanted
 from gridbridge.model.transfer.sections import TransferQueue
 
@@ -40,18 +38,6 @@ def findings(policy: Policy, wanted: Wanted) -> tuple[Finding, ...]:
             mend=(_edit("put", wanted.queue, *_changes(known or unset, right)),),
         ),
     )
-
-
-def older(keys: Iterable[Moved]) -> Iterator[Finding]:
-    """Report each key that stands where an earlier version had it; it still counts."""
-    for key in keys:
-        yield Finding(
-            item=f"file {CONFIG}: {key.before}",
-            state=State.WARNING,
-            found="an older name",
-            right=f"{key.line} in {key.section}",
-            hint=f"put `{key.line}` below {key.section} and take the older line out",
-        )
 
 
 def room(policy: Policy, slots: int) -> Finding:

@@ -98,16 +98,14 @@ def check(clock: Clock, path: str = CONFIG) -> Report:
     try:
         raw = policy_file.read(path)
         sha256 = digest(raw) if path == CONFIG else None
-        known = policy_file.parsed(path, raw)
+        policy = policy_file.parse(path, raw)
     except ConfigError as error:
         poller = poller_facts(sha256, clock.now_s())
         return _report((*_unreadable(error), *reload.findings(poller, is_right=False)), None)
     if reload.is_refused(poller := poller_facts(sha256, clock.now_s())):
-        refused = (*section.older(known.moved), *reload.findings(poller))
-        return _report((*refused, *_account(known.policy)), known.policy)
-    keep_connections(known.policy)
-    found = (*section.older(known.moved), *findings(known.policy, sha256, clock))
-    return _report(found, known.policy)
+        return _report((*reload.findings(poller), *_account(policy)), policy)
+    keep_connections(policy)
+    return _report(tuple(findings(policy, sha256, clock)), policy)
 
 
 def _account(policy: Policy) -> Iterator[Finding]:

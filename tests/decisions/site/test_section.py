@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.site.section import all_slots, findings, older, removal, room
+from gridbridge.decisions.site.section import all_slots, findings, removal, room
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import Moved
 from gridbridge.model.site.sections import Site
 from gridbridge.model.site.setup import Edit, State
 from gridbridge.model.transfer.sections import Poller, TransferQueue
@@ -123,11 +122,3 @@ def test_keys_that_setup_does_not_write_stay_as_they_are() -> None:
 
     assert kept.state == State.OK
     assert mended.mend[0].value.endswith(f"put queue transfer-beta 'slots = {WANTED.slots}'")
-
-
-def test_a_key_under_an_older_name_is_told_with_the_line_that_replaces_it() -> None:
-    key = Moved(before="[poller] breaker_failures", section="[breaker]", line="failures = 9")
-    (found,) = older([key])
-
-    assert found.item == f"file {CONFIG}: [poller] breaker_failures"
-    assert (found.state, found.right) == (State.WARNING, "failures = 9 in [breaker]")
