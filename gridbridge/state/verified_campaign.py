@@ -1,7 +1,7 @@
 """A campaign as its owner brought it: its file, and the parts that were added to it since.
 
 Root reads it so. Its ledger has each file as it was when something of it was first submitted, and
-until then a file has to be as the service noted it when it took it in (docs/decisions 0361). The
+until then a file has to be as the service noted it when it took it in. The
 tasks of a part follow those of the file and of the parts before. Hot programs load this module.
 """
 

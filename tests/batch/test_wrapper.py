@@ -191,7 +191,7 @@ def test_the_wrappers_end_alone_tells_every_exit_status(tmp_path: Path, shell: s
 
 
 TELLING = (0, 98, 99, 100, 130, 137, 141, 191, 192, 199, 200, 255)
-BY_SIGNAL = {130: 2, 141: 13}  # decision 0011
+BY_SIGNAL = {130: 2, 141: 13}  # a shell tells these signals from the statuses by no word
 STUBS = f"""gb_spool= gb_needs= gb_soh= gb_name=1
 gb_stdout=/dev/null gb_stderr=/dev/null gb_stdin=/dev/null
 chmod() {{ :; }}

@@ -127,7 +127,7 @@ def _full_reason(board: Board, target: Host) -> str:
 def _busy_reason(board: Board, target: Host) -> str:
     """Say whether a host has generally high load, and gets nothing ("Job Rebalancing").
 
-    Where it is known how many more tasks could start there, that decides (docs/decisions 0416).
+    Where it is known how many more tasks could start there, that decides.
     """
     if target.room is None and board.is_busy(target):
         return f"{target.name} is far busier than the mean"

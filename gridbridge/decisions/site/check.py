@@ -224,7 +224,7 @@ def _clock(name: str, cell: CellFacts) -> Finding:
 
 
 def _key(key: KeyFacts) -> Finding:
-    """Judge a person's key; what is sent without it comes home (decision 0185)."""
+    """Judge a person's key; what is sent without it comes home."""
     item, right = f"{key.cluster}: key of {key.person}", f"leads into the account {key.account}"
     if not key.trouble:
         return Finding(item=item, state=State.OK, found=right)

@@ -2,7 +2,7 @@
 
 The service says that they have ended. Root believes that of a cluster that does not answer, and of
 one that its own configuration has no more; but where a cluster lists such an attempt, no other one
-of that task is sent (docs/decisions 0287).
+of that task is sent.
 """
 
 import time

@@ -4,7 +4,7 @@ The intents of all arrays of a call are written together before the first submis
 together before the release: a call waits twice for the disk, not twice for each array. An array
 that has an id in root's ledger is not submitted again. One whose answer was lost is looked up by
 its name. Only what the ledger has is released, so whenever this program is killed, nothing runs
-that the next call does not know (docs/decisions 0262, 0505).
+that the next call does not know.
 """
 
 import time

@@ -1,9 +1,9 @@
 """Rebalancing of what there is: look, decide, keep, and have tasks moved that wait still.
 
 A campaign's task is moved by a mark. Nikita holds a marked task, looks again, and deletes it if it
-waits; the runner sends it to another cluster once it has ended (docs/decisions 0372): one program
+waits; the runner sends it to another cluster once it has ended: one program
 deletes tasks, one alone submits them, and after a kill either goes on by the mark. A task that a
-transfer queue has sent away is recalled by the poller (docs/decisions 0377).
+transfer queue has sent away is recalled by the poller.
 """
 
 from dataclasses import dataclass

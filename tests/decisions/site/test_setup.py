@@ -325,7 +325,7 @@ def test_an_environment_suits_by_its_name_there_unless_the_mapping_rejects_it() 
 
 
 def test_a_job_is_spread_over_hosts_there_only_where_the_mapping_says_so() -> None:
-    """As a site's mpi-away does, with $pe_slots here (decision 0033)."""
+    """As a site's mpi-away does, with $pe_slots here."""
     spread = {**WHOLE, "allocation_rule": "$round_robin"}
     cells = a_cell(environments={"away": WHOLE}), a_cell(environments={"away": spread})
 

@@ -1,7 +1,7 @@
 """Tasks whose records tell several ends: none is believed, and their owner says what follows.
 
 Somebody may have forged a record. Such a task does not run any more, but nobody knows what it came
-to (docs/decisions 0279).
+to.
 """
 
 from collections.abc import Iterable

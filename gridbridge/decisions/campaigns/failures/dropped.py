@@ -1,6 +1,6 @@
 """Clusters that left gridbridge.toml: nobody asks them, so nobody knows what became of tasks there.
 
-They wait until the section is back, or until root writes them off (docs/decisions 0285).
+They wait until the section is back, or until root writes them off.
 """
 
 from collections.abc import Iterable, Set

@@ -1,7 +1,7 @@
 """Which events a cycle opens and closes, and what they keep from being sent.
 
 CiGri blacklists a cluster for a campaign at its first program error (Colombo, scheduler 3.2). Here
-one failing task of a thousand stops nothing: several in a row do (docs/decisions 0243). What a
+one failing task of a thousand stops nothing: several in a row do. What a
 cluster may get over by itself is tried again with one task, ever more seldom; program errors and
 sinks are the owner's to judge.
 """

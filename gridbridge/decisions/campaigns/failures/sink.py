@@ -2,7 +2,7 @@
 
 A full disk, a missing licence or a wrong library can end a program at once with exit status 0. As
 such a cluster is free again at once it gets ever more tasks. No batch system looks for it; the
-limits are ours (docs/decisions 0243).
+limits are ours.
 """
 
 from collections.abc import Iterable

@@ -156,7 +156,7 @@ def test_no_task_is_lost_or_runs_twice_by_that(site: Grid, away: Away) -> None:
 def require_whole(grid: Grid, number: int, name: str) -> None:
     """Require that all tasks of a campaign succeeded once servers were back, however long away.
 
-    What runs twice is what OAR has no end of (docs/decisions/0411): nobody else's.
+    What runs twice is what OAR has no end of, and nothing else.
     """
     found = shown(grid, number)
 
