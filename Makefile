@@ -66,6 +66,7 @@ demo: $(if $(IS_ROOT),lab,$(VENV)/ready) ## alice floods alpha, the overflow cro
 	@$(if $(IS_ROOT),,lab/apart )$(BIN)/python lab/demo.py$(if $(IS_ROOT),, --embedded)$(PART:%= --part %)
 
 docs: $(VENV)/ready ## the pages in build/html and the man pages in build/man, warnings as errors
+	@tools/debian-packages graphviz
 	$(BIN)/sphinx-build -E -W --keep-going -q -b html docs build/html
 	$(BIN)/sphinx-build -E -W --keep-going -q -b man docs build/man
 

@@ -10,65 +10,68 @@ from sphinx.application import Sphinx
 from gridbridge import __version__
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # for manual, which is beside this file
+sys.path.insert(0, str(HERE))  # for console and manual, which are beside this file
 
 project = "gridbridge"
 author = "the gridbridge authors"
 copyright = "the gridbridge authors"
 release = __version__
-extensions = ["myst_parser", "sphinx_click", "manual"]
+extensions = [
+    "myst_parser",
+    "sphinx_click",
+    "sphinx_copybutton",
+    "sphinx.ext.graphviz",
+    "console",
+    "manual",
+]
 myst_heading_anchors = 4
 myst_enable_extensions = ["deflist"]
-html_theme = "alabaster"
-html_theme_options = {
-    "description": "Clusters share work",
-    "fixed_sidebar": True,
-    "page_width": "72em",
-    "font_size": "16px",
-}
+html_theme = "furo"
+html_title = "gridbridge"
 html_static_path = ["static"]
 html_css_files = ["pages.css"]
 html_show_sourcelink = False
 html_copy_source = False
-pygments_style = "friendly"
+copybutton_exclude = ".linenos, .gp, .go"  # prompts and output
+graphviz_output_format = "svg"
 man_show_urls = False
-smartquotes = False  # what is quoted here is typed so
+smartquotes = False  # quotes in examples are typed as shown
 
 
-def _literal_example(_app: object, _context: object, lines: list[str]) -> None:
-    """Have the example of a command's help shown as it is typed."""
+def _format_example(_app: object, _context: object, lines: list[str]) -> None:
+    """Make the example in a command's help a literal block."""
     if "| Example:" not in lines:
         return
-    at = lines.index("| Example:")
-    typed = ["    " + line.removeprefix("|   ") for line in lines[at + 1 :] if line.strip()]
-    lines[at:] = ["", "Example::", "", *typed, ""]
+    start = lines.index("| Example:")
+    commands = ["    " + line.removeprefix("|   ") for line in lines[start + 1 :] if line.strip()]
+    lines[start:] = ["", "Example::", "", *commands, ""]
 
 
-INSTEAD = {"griddel": ("Optional argument(s)", "Required, but with -c and with -j")}
+ARGUMENTS = {"griddel": ("Optional argument(s)", "Required, but with -c and with -j")}
 
 
-def _true_of_arguments(_app: object, context: Context, lines: list[str]) -> None:
-    """Say of an argument in whose place an option may stand that one of both is required."""
-    said, right = INSTEAD.get(str(context.info_name), ("", ""))
-    lines[:] = [line.replace(said, right) if said else line for line in lines]
+def _correct_arguments(_app: object, context: Context, lines: list[str]) -> None:
+    """Replace "optional" for an argument that only an option can stand in for."""
+    printed, correct = ARGUMENTS.get(str(context.info_name), ("", ""))
+    lines[:] = [line.replace(printed, correct) if printed else line for line in lines]
 
 
-def _whole_words(_app: object, context: Context, lines: list[str]) -> None:
-    """Give the words of an option the brackets back that sphinx-click takes off their ends."""
-    for one in context.command.params:
-        word = (isinstance(one, Option) and one.metavar) or ""
-        bare = word.lstrip("<[{($").rstrip(">]})$")
-        if bare != word:
-            said, whole = f"<{bare}>", word if word == f"[{bare}]" else f"<{word}>"
-            at = lines.index(f".. option:: {', '.join(one.opts)} {said}")
-            lines[at] = lines[at].replace(said, whole)
+def _restore_brackets(_app: object, context: Context, lines: list[str]) -> None:
+    """Restore the brackets that sphinx-click strips from the ends of a metavar."""
+    for option in context.command.params:
+        metavar = (isinstance(option, Option) and option.metavar) or ""
+        bare = metavar.lstrip("<[{($").rstrip(">]})$")
+        if bare != metavar:
+            printed, whole = f"<{bare}>", metavar if metavar == f"[{bare}]" else f"<{metavar}>"
+            line = lines.index(f".. option:: {', '.join(option.opts)} {printed}")
+            lines[line] = lines[line].replace(printed, whole)
 
 
 def setup(app: Sphinx) -> None:
-    """Have sphinx-click call us."""
-    app.connect("sphinx-click-process-options", _whole_words)
-    app.connect("sphinx-click-process-arguments", _true_of_arguments)
-    app.connect("sphinx-click-process-description", _literal_example)
+    """Connect the corrections of sphinx-click's output."""
+    app.connect("sphinx-click-process-options", _restore_brackets)
+    app.connect("sphinx-click-process-arguments", _correct_arguments)
+    app.connect("sphinx-click-process-description", _format_example)
 
 
 def _page(path: Path) -> tuple[str, str, str, str, int]:
