@@ -46,7 +46,7 @@ def test_a_job_that_waits_is_deleted_and_the_task_runs_again(recalled: Place) ->
 
 @pytest.mark.usefixtures("_at_once")
 def test_a_job_that_was_put_back_there_waits_as_well(recalled: Place) -> None:
-    """A transfer queue of the other cluster did not send it on (docs/how-to/home.md, one hop)."""
+    """A transfer queue of the other cluster did not send it on (docs/explanation/home.md)."""
     (recalled.folder / "beta/41").write_text("Rq\n")
 
     assert (recalled.step(), recalled.away()) == ("exit 99", None)
