@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 from gridbridge import __version__
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # for console and manual, which are beside this file
+sys.path.insert(0, str(HERE))  # for console, keys and manual, which are beside this file
 
 project = "gridbridge"
 author = "the gridbridge authors"
@@ -22,6 +22,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx.ext.graphviz",
     "console",
+    "keys",
     "manual",
 ]
 myst_heading_anchors = 4

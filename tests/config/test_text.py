@@ -1,6 +1,6 @@
 """A policy is written as a file that reads back as the same policy; the sample is such a file."""
 
-from dataclasses import MISSING, Field, fields
+from dataclasses import Field, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gridbridge.config import policy_file, words
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, Kind, Push
-from gridbridge.model.elastic.sections import Pool, PoweredHost, ProviderSection, Squeeze
+from gridbridge.model.elastic.sections import ProviderSection, Squeeze
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.storage import Storage
 from gridbridge.model.settings import (
@@ -54,7 +54,6 @@ from gridbridge.model.users import Asks, Users
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "conf" / "gridbridge.toml"
-MANUAL = ROOT / "docs" / "reference" / "configuration.md"
 TITLES = {
     "[site]": Site,
     "[cluster.NAME]": Cluster,
@@ -68,11 +67,6 @@ TITLES = {
     "[map.CLUSTER.queue.NAME]": QueueRule,
     "[provider.NAME]": ProviderSection,
     "[squeeze]": Squeeze,
-}
-NOT_IN_THE_SAMPLE = {
-    "[pool.NAME]": Pool,
-    "[power.NAME]": PoweredHost,
-    "[storage.NAME]": Storage,
 }
 EXCLUSIVE = ("drop", "require", "reject")  # with nearly every other key of a rule
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,20}"
@@ -294,20 +288,3 @@ def test_the_sample_s_comments_state_meaning_unit_and_default(kind: type) -> Non
 
         assert known.unit in words.right(key)
         assert comment + key.name in sample.replace("\n#" + key.name, "\n" + key.name)
-
-
-@pytest.mark.parametrize("title", TITLES | NOT_IN_THE_SAMPLE)
-def test_the_manual_s_table_is_what_the_program_knows(title: str) -> None:
-    rows = [
-        f"| `{key.name}` | {describe(key).meaning} | {words.right(key)} | {_default_cell(key)} |"
-        for key in fields((TITLES | NOT_IN_THE_SAMPLE)[title])
-    ]
-    chapter = MANUAL.read_text().partition(f"## `{title}`")[2].partition("\n## ")[0]
-
-    assert rows == [line for line in chapter.splitlines() if line.startswith("| `")]
-
-
-def _default_cell(key: Field[Any]) -> str:
-    default = words.default(key).removeprefix("default ")
-    is_required = key.default is MISSING and key.default_factory is MISSING
-    return default if is_required or describe(key).inherits else f"`{default}`"

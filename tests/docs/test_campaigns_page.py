@@ -1,4 +1,4 @@
-"""What the page on campaigns shows as a site's rules are rules, and do what it says."""
+"""What the pages on campaigns show as a site's rules are rules, and have each word of a task."""
 
 import os
 import re
@@ -14,7 +14,8 @@ from gridbridge.model.campaigns.task import DROPPED, SENT, WAITING, WORDS
 from gridbridge.model.places import ADMISSION
 from tests.docs.console import ROOT
 
-PAGE = (ROOT / "docs/reference/campaigns.md").read_text()
+SERVICE = (ROOT / "docs/how-to/campaign-service.md").read_text()
+REFERENCE = (ROOT / "docs/reference/campaigns.md").read_text()
 WISH = AtCluster(exec_file="run", is_besteffort=False)
 BROUGHT = Candidate(
     user="alice", groups=frozenset(), tasks=9, jdl=Jdl(name="n", clusters={"beta": WISH})
@@ -23,7 +24,7 @@ BROUGHT = Candidate(
 
 def test_the_rules_of_the_page_are_loaded_and_applied(tmp_path: Path) -> None:
     """One changes, one refuses, and physics may do what it likes."""
-    (text,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (text,) = re.findall(r"^```python\n(.*?)^```$", SERVICE, re.MULTILINE | re.DOTALL)
     (tmp_path / "10-site.py").write_text(text)
     rules = admission.load(str(tmp_path), os.getuid())
     slow = replace(BROUGHT.jdl, clusters={"beta": replace(WISH, walltime_s=90000)})
@@ -33,15 +34,15 @@ def test_the_rules_of_the_page_are_loaded_and_applied(tmp_path: Path) -> None:
     assert admit(rules, replace(BROUGHT, jdl=slow)).refusal.endswith(
         "a task may take a day at most"
     )
-    assert f"`{ADMISSION}`" in PAGE
+    assert f"`{ADMISSION}`" in SERVICE
 
 
 def test_the_page_has_each_word_that_a_task_may_be_shown_with() -> None:
     """Scripts read them; what the page calls such a word is one."""
     words = {WORDS.get(outcome, outcome.value) for outcome in Outcome}
-    ends = PAGE.partition("\n## How a task ends\n")[2].partition("\n\n`griddel 12`")[0]
+    ends = REFERENCE.partition("\n## How a task ends\n")[2].partition("\n## ")[0]
     table, _, below = ends.strip().partition("\n\n")
-    told = {row.split("|")[2].strip(" `") for row in table.splitlines()[2:]}
+    shown = {row.split("|")[2].strip(" `") for row in table.splitlines()[2:]}
 
-    assert words - {SENT} == told
+    assert words - {SENT} == shown
     assert [word for word in (WAITING, SENT, DROPPED) if f"`{word}`" not in below] == []

@@ -1,11 +1,18 @@
 """The man pages as they are installed: whole sentences, and the sections that people look for."""
 
+import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from gridbridge.config import words
+from gridbridge.config.capabilities import GROUPS
+from gridbridge.config.sections import Named, Single
+from gridbridge.model.settings import describe
+from gridbridge.model.transfer.rules import KINDS
 from tests.docs.console import ROOT
 
 SOURCES = list((ROOT / "docs/reference/commands").glob("*.md"))
@@ -50,3 +57,19 @@ def test_what_griddel_needs_is_not_called_optional(pages: Path) -> None:
 
     assert "Optional argument" not in text
     assert "Required, but with" in text
+
+
+def test_the_page_on_gridbridge_toml_has_each_key_with_its_meaning_and_default(
+    pages: Path,
+) -> None:
+    text = (pages / "gridbridge.toml.5").read_text()
+    for written, shown in ((r"\\\(dq", '"'), (r"\\\(aq", "'"), (r"\\f[BIP]|\\", "")):
+        text = re.sub(written, shown, text)
+    plain = [group.kind for group in GROUPS.values() if isinstance(group, Single | Named)]
+    keys = [key for kind in (*plain, *(kind for kind, _ in KINDS.values())) for key in fields(kind)]
+    entries = [
+        f"{key.name}\n{describe(key).meaning}. {words.right(key)}; {words.default(key)}\n"
+        for key in keys
+    ]
+
+    assert [entry for entry in entries if entry not in text] == []

@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.jobratio import Law, Prediction, Terms
 from tests.decisions.campaigns.test_distribution import at, campaign
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "campaign-schedulers.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "campaign-schedulers.md"
 
 
 def ratio(value: float, slots: float = 1.0) -> Prediction:

@@ -13,14 +13,14 @@ from tests.lab.grid import Grid
 pytestmark = pytest.mark.lab
 
 HOST = "alpha-master"
-PAGE = Path(__file__).parents[3] / "docs/reference/configuration.md"
+PAGE = Path(__file__).parents[3] / "docs/how-to/mapping.md"
 QUEUE = "transfer-beta-big"
 AVAILABLE = "1M"  # for the 64G of the page, which the lab's nodes have not
 
 
 def lines_of_the_page() -> tuple[list[str], list[str]]:
     """Return what the page adds to gridbridge.toml, and what it has root type."""
-    part = PAGE.read_text().partition("### Several kinds")[2].partition("\n## ")[0]
+    part = PAGE.read_text().partition("## Several kinds")[2].partition("\n## ")[0]
     indented = [line.strip() for line in part.splitlines() if line.startswith("    ")]
     typed = [line for line in indented if re.match("{|qconf|gridbridge", line)]
     toml = [line for line in indented if line not in typed]

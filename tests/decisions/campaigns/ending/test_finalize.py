@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.campaigns.sections import Finalize
 from tests.decisions.campaigns.test_distribution import campaign
 
-PAGE = Path(__file__).parents[4] / "docs" / "reference" / "campaign-schedulers.md"
+PAGE = Path(__file__).parents[4] / "docs" / "how-to" / "campaign-schedulers.md"
 
 
 def live(task: int, elapsed_s: float, cluster: str = "beta", attempt: int = 1) -> Live:

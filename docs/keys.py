@@ -1,0 +1,59 @@
+"""Writes a section's keys of gridbridge.toml from the code: `{keys} cluster.NAME` in a page."""
+
+from collections.abc import Iterator
+from dataclasses import Field, fields
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from sphinx.application import Sphinx
+
+from gridbridge.config import words
+from gridbridge.config.capabilities import GROUPS
+from gridbridge.config.sections import Named, Single
+from gridbridge.model.settings import describe
+from gridbridge.model.transfer.rules import KINDS
+
+
+def sections() -> dict[str, type[Any]]:
+    """Return the class of every section by its title without brackets."""
+    plain = {
+        group.title.strip("[]"): group.kind
+        for group in GROUPS.values()
+        if isinstance(group, Single | Named)
+    }
+    return plain | {f"map.CLUSTER.{kind}.NAME": rule for kind, (rule, _) in KINDS.items()}
+
+
+class Keys(Directive):
+    """A list of a section's keys: meaning, allowed values, default."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return the list."""
+        section = sections()[self.arguments[0]]
+        items = map(_item, fields(section))
+        return [nodes.definition_list("", *items, classes=["keys"])]
+
+
+def _item(key: Field[Any]) -> nodes.definition_list_item:
+    term = nodes.term("", "", nodes.literal("", key.name))
+    text = nodes.paragraph("", "", *_described(key))
+    return nodes.definition_list_item("", term, nodes.definition("", text))
+
+
+def _described(key: Field[Any]) -> Iterator[nodes.Node]:
+    yield nodes.Text(f"{describe(key).meaning}. ")
+    yield nodes.emphasis("", words.right(key))
+    default = words.default(key)
+    if default.startswith("default ") and not describe(key).inherits:
+        yield nodes.Text("; default ")
+        yield nodes.literal("", default.removeprefix("default "))
+    else:
+        yield nodes.Text(f"; {default}")
+
+
+def setup(app: Sphinx) -> None:
+    """Have Sphinx know the directive."""
+    app.add_directive("keys", Keys)

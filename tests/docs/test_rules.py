@@ -1,0 +1,41 @@
+"""Each rule of the pages of rules names a test that shows it, and the test exists."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.docs.console import PAGES, ROOT
+
+NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+RULES = tuple(path for path in PAGES if path.name.endswith("-rules.md"))
+
+
+@cache
+def functions_of(module: str) -> frozenset[str]:
+    """Return the functions of a test module; none where there is no such module."""
+    path = ROOT / module
+    tree = ast.parse(path.read_text() if path.exists() else "")
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_test_that_a_page_names_exists(page: Path) -> None:
+    missing = [
+        f"{module}::{name}"
+        for module, name in NAMED.findall(page.read_text())
+        if name not in functions_of(module)
+    ]
+
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", RULES, ids=lambda page: page.stem)
+def test_every_rule_names_its_test(page: Path) -> None:
+    """A rule is an item of a list; an item that is no rule stands on another page."""
+    items = re.findall(r"^\* (?:.+\n)+?(?=\* |\n|\Z)", page.read_text(), re.MULTILINE)
+
+    assert items
+    assert [item for item in items if not NAMED.search(item)] == []
