@@ -1,3 +1,3 @@
 """gridbridge: independently run Grid Engine and OAR clusters share work."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

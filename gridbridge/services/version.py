@@ -19,7 +19,7 @@ GIT_S = 5.0
 
 @cache
 def version(package: str = PACKAGE) -> str:
-    """Return the version as `0.1.0+COMMIT`, without the last part if the commit is unknown.
+    """Return the version as `1.0.0+COMMIT`, without the last part if the commit is unknown.
 
     The answer is kept: a program from before an upgrade still says what it runs.
     """
