@@ -1,6 +1,6 @@
 """A provider that is any program: JSON on its standard input, JSON on its standard output.
 
-It is called as the lab's power-node is (docs/reference/elastic.md, "A program of your own").
+It is called as the lab's power-node is (docs/how-to/providers.md, "A program of your own").
 """
 
 import json

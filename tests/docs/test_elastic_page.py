@@ -1,4 +1,4 @@
-"""What the page on elastic clusters shows of gridbridge.toml holds."""
+"""What the pages on elastic clusters show of gridbridge.toml holds."""
 
 import re
 import textwrap
@@ -13,7 +13,8 @@ from gridbridge.services.elastic.program import Wanted, require_fit
 from gridbridge.services.tools.balance import Given, ruled
 from tests.docs.console import ROOT
 
-PAGE = (ROOT / "docs" / "reference" / "elastic.md").read_text()
+HOW_TO = (ROOT / "docs/how-to/elastic.md").read_text()
+REFERENCE = (ROOT / "docs/reference/elastic.md").read_text()
 SITE = """
 [site]
 cluster = "alpha"
@@ -30,7 +31,7 @@ def configured(text: str) -> Policy:
 
 
 def test_the_first_sections_that_it_shows_are_enough_to_act() -> None:
-    shown = PAGE.partition("## Begin")[2].partition("```toml\n")[2].partition("```")[0]
+    shown = HOW_TO.partition("## Set it up")[2].partition("```toml\n")[2].partition("```")[0]
     policy = configured(textwrap.dedent(shown))
 
     require_fit(Wanted(policy=policy, rules=policy.balance, demand=policy.demand))
@@ -38,7 +39,7 @@ def test_the_first_sections_that_it_shows_are_enough_to_act() -> None:
 
 
 def test_its_table_has_each_of_starclusters_numbers() -> None:
-    assert [one[0].split()[0] for one in OPTION.findall(PAGE)] == [
+    assert [one[0].split()[0] for one in OPTION.findall(REFERENCE)] == [
         "--add-nodes-per-iteration",
         "--job-wait-time",
         "--kill-after",
@@ -46,7 +47,7 @@ def test_its_table_has_each_of_starclusters_numbers() -> None:
     ]
 
 
-@pytest.mark.parametrize(("option", "key", "keys"), OPTION.findall(PAGE))
+@pytest.mark.parametrize(("option", "key", "keys"), OPTION.findall(REFERENCE))
 def test_an_option_does_what_the_keys_beside_it_do(option: str, key: str, keys: str) -> None:
     """Of policy demand, too."""
     typed = plan.make_context("plan", option.split()).params

@@ -1,4 +1,4 @@
-"""The program that the page on elastic clusters shows is a provider."""
+"""The program that the page on providers shows is one; the pages' sections are right."""
 
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
@@ -13,15 +13,15 @@ from gridbridge.errors import NoCapacity
 from gridbridge.model.elastic.machines import MachineState
 from gridbridge.providers.command import CommandProvider
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "elastic.md").read_text()
-SECTION = PAGE.partition("## Providers\n")[2].partition("\n## ")[0]
+DOCS = Path(__file__).parents[2] / "docs" / "how-to"
+PAGES = [(DOCS / name).read_text() for name in ("providers.md", "squeeze.md")]
 SITE = '[site]\ncluster = "alpha"\n'
 
 
 @pytest.fixture
 def shown(tmp_path: Path) -> CommandProvider:
     """Return a provider that runs the program as it stands there."""
-    (script,) = re.findall(r"^```sh\n(#!/bin/sh\n.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
+    (script,) = re.findall(r"^```sh\n(#!/bin/sh\n.*?)^```$", PAGES[0], re.MULTILINE | re.DOTALL)
     program = tmp_path / "rent-node"
     program.write_text(script)
     program.chmod(0o755)
@@ -51,7 +51,7 @@ def test_the_program_on_the_page_has_four_nodes(shown: CommandProvider) -> None:
 
 
 def test_the_sections_on_the_page_are_a_configuration() -> None:
-    blocks = re.findall(r"^```toml\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```toml\n(.*?)^```$", "".join(PAGES), re.MULTILINE | re.DOTALL)
     assert blocks
 
     for block in blocks:
