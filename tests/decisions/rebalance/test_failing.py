@@ -27,7 +27,7 @@ OTHERS = [host("b", 0.4), host("c", 0.2)]
 TASK = Task(job="one", number=1, live="a", size_bytes=GB)
 
 
-def test_a_dead_hosts_live_copy_is_made_up_for_by_a_replica_that_is_copied_again() -> None:
+def test_a_replica_takes_the_place_of_a_dead_hosts_live_copy() -> None:
     seen = snapshot([DEAD, *OTHERS], [replace(TASK, replicas=("b",))], [job(replicas=1)])
 
     assert [("live", 1, "a", "b"), ("replica", 1, "b", "c")] == steps(plan_fail(seen, "a", RULES))

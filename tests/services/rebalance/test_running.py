@@ -101,7 +101,7 @@ def call(*words: str) -> Result:
     ],
     ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
 )
-def test_a_second_round_of_a_kind_ends_with_1_and_one_of_the_other_kind_goes_on(
+def test_a_second_round_of_a_kind_ends_with_1(
     words: tuple[str, ...], lock: str, tmp_path: Path, begun: list[bool]
 ) -> None:
     other = {TASKS: DATA, DATA: TASKS}[lock]
