@@ -2,9 +2,10 @@
 
 They are CiGri's (v3, keys prologue and epilogue of its JDL). A prologue begins where tasks would be
 sent, which wait for its end; one that fails closes the cluster as what can't start a task does, and
-is tried again as its next probe. An epilogue begins once all tasks of the campaign have ended, a
-cancelled one's, too. What
-the cluster did to either is no failure of it. Tasks that are tried again later find both anew.
+is tried again as its next probe. An epilogue begins once all tasks of the campaign have ended, also
+of a cancelled campaign, to remove what its prologue made. What the cluster did to either is no
+failure of it. Tasks that are tried again later find both anew. A prologue that still waits when no
+task is left is deleted, and no epilogue follows.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

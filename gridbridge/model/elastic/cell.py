@@ -87,7 +87,10 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """The jobs of one owner, shape and state that wait."""
+    """The jobs of one owner, shape and state that wait.
+
+    Owners are apart, so that nobody's jobs decide for how long another's have waited.
+    """
 
     shape: Shape
     state: JobState

@@ -194,10 +194,11 @@ class Intake:
     def sweep(self) -> None:
         """Remove the files of campaigns that ended long ago, and old answers; forget old events.
 
-        Old requests and campaigns are forgotten, too. What such a campaign left open closes:
-        without its files nothing of it can run again. Where something of it is still to be deleted
-        its events last, so that nobody is told each time. While the clock is known to have been set
-        forward all of this is kept for longer.
+        Old requests and campaigns are forgotten, too, and after `keep_campaigns_d` campaigns with
+        their tasks, because one published list has all that are kept. What such a campaign left
+        open closes: without its files nothing of it can run again. Where something of it is still
+        to be deleted its events last, so that nobody is told each time. While the clock is known to
+        have been set forward all of this is kept for longer.
         """
         now = self._clock.now()
         answers = campaign_files.answer_path("", self._published)

@@ -114,7 +114,10 @@ def _times(left: float, amount: float) -> int:
 
 
 def lacks(name: str, room: Room, ground: Ground) -> bool:
-    """Say whether a host is known not to have a consumable."""
+    """Say whether a host is known not to have a consumable.
+
+    A host that tells none is taken to have it: a task that waits in vain costs less than a node.
+    """
     return room.is_told and name not in ground.in_cell
 
 

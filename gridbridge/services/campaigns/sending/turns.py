@@ -1,6 +1,8 @@
 """Whose calls wait: nobody holds the others up by programs of their own that hang at a cluster.
 
-What acts as an owner runs that person's own start files and processes, one call after another.
+What acts as an owner runs that person's own start files and processes, one call after another. A
+call that fails after five seconds pauses all calls of its owner at its cluster, each time for twice
+as long, and one owner's calls there get a minute of a cycle.
 """
 
 import logging
