@@ -94,6 +94,18 @@ def keep_connections(policy: Policy) -> None:
         ssh.carry_by(LazyConnections())
 
 
+def open_sessions(policy: Policy) -> None:
+    """Log in to each cluster by ssh now, for a program that asks a few questions and ends."""
+    found = (_login(policy, cluster) for cluster in policy.clusters.values())
+    if (logins := [each for each in found if each]) and not ssh.keeps_connections():
+        from gridbridge.shell.session_pool import SessionPool  # sites without ssh need none
+
+        pool = SessionPool()
+        for each in logins:
+            pool.begin(each)
+        ssh.carry_by(pool)
+
+
 def route(policy: Policy, queue: str) -> Route:
     """Return what the starters of a transfer queue must know."""
     section, local = policy.queues[queue], policy.clusters[policy.site.cluster]

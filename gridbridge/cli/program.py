@@ -4,6 +4,7 @@ Exit status: 0 done, 1 what the program says, 2 an error (a line for each mistak
 interrupted, 141 nobody read the rest.
 """
 
+import gc
 import logging
 import sys
 from collections.abc import Callable
@@ -21,6 +22,7 @@ DATED = ("gridbridge", "gridbridge-balance")  # cron appends their errors to a l
 DONE, ERROR = 0, 2
 OF_CLUSTERS = ("q", "oar")  # the programs of Grid Engine, and of OAR
 INTERRUPTED = 130  # as a shell reports SIGINT
+OBJECTS = 50_000  # new ones before Python looks for cycles: loaded modules stay
 READER_GONE = 141  # as a shell reports SIGPIPE
 
 _log = logging.getLogger(__name__)
@@ -28,8 +30,11 @@ _log = logging.getLogger(__name__)
 
 def run(command: click.Command, name: str) -> None:
     """Run a program; every error ends as lines on standard error and a documented exit status."""
+    gc.set_threshold(OBJECTS)
     status = _ended(name, partial(_run, command, name))
-    sys.exit(_ended(name, output.finish, status))
+    status = _ended(name, output.finish, status)
+    gc.freeze()  # the interpreter's end looks for no cycles
+    sys.exit(status)
 
 
 def _run(command: click.Command, name: str) -> int:

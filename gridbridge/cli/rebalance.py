@@ -11,7 +11,6 @@ from gridbridge.cli.options import CONFIG_FILE, JSON
 from gridbridge.cli.plots import written
 from gridbridge.model.rebalance.moves import Advice, Checked, Rejected
 from gridbridge.services import log_file
-from gridbridge.services.rebalance import offline
 from gridbridge.services.rebalance.deciding import Asked, Planned, What, worded
 
 MOST_SHOWN = 20
@@ -79,17 +78,27 @@ def plan(
     if what and not name:
         raise click.UsageError(f"{what}: several; expected its name")
     asked = Asked(what=What(what or ""), name=name or "")
-    if source:
-        planned = offline.plan(source, asked.what, asked.name)
-    else:
-        from gridbridge.services.rebalance import running  # half a second
-
-        planned = running.plan(asked, path)
+    planned = _of_file(source, asked) if source else _of_site(path, asked)
     if picture:
         from gridbridge.cli.plots import rebalance as plots  # half a second
 
         plots.draw(planned.loads, planned.advice.sentence, picture)
     show(planned, None, is_json=is_json)
+
+
+def _of_file(source: str, asked: Asked) -> Planned:
+    from gridbridge.services.rebalance import offline
+
+    return offline.plan(source, asked.what, asked.name)
+
+
+def _of_site(path: str, asked: Asked) -> Planned:
+    from gridbridge.services.rebalance.as_service import policy_for_plan
+
+    policy = policy_for_plan(path)
+    from gridbridge.services.rebalance import running  # a third of a second: clients log in
+
+    return running.plan(asked, policy)
 
 
 def _acting(word: str, asked: Asked, told: str) -> None:

@@ -57,6 +57,12 @@ class Session(Client):
     def __init__(self) -> None:
         self._lines: dict[tuple[str, ...], Line] = {}
 
+    def begin(self, login: Login) -> None:
+        """Have a client log in, for the first request; NotStarted where none can be started."""
+        argv = client(login)
+        if argv not in self._lines:
+            self._lines[argv] = Line(argv)
+
     def carry(
         self,
         login: Login,

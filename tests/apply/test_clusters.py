@@ -32,6 +32,7 @@ from gridbridge.model.transfer.rules import (
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.users import Asks, Users
 from gridbridge.shell import ssh
+from gridbridge.shell.session_pool import SessionPool
 
 MEMORY = ResourceRule(to="memnode", unit=Unit.MEBI, relation=Relation.AT_LEAST)
 RULES: dict[tuple[str, str], AnyRule] = {
@@ -203,3 +204,16 @@ except NotReached:
     ran = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=True)
 
     assert ran.stdout.split() == ["False", "True"]
+
+
+def test_a_short_program_logs_in_to_each_cluster_by_ssh_before_it_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun = list[str]()
+    monkeypatch.setattr(ssh, "_carrier", ssh.Client())
+    monkeypatch.setattr(SessionPool, "begin", lambda _, login: begun.append(login.host))
+
+    clusters.open_sessions(a_policy())
+
+    assert begun == ["far"]
+    assert isinstance(ssh._carrier, SessionPool)

@@ -7,13 +7,17 @@ real ones.
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from gridbridge.errors import CommandFailed
-from gridbridge.shell import ssh
+from gridbridge.model.route import Login
+from gridbridge.shell import session_pool, ssh
 from gridbridge.shell.runner import Completed
 from gridbridge.shell.session import Exchange, Line
+from gridbridge.shell.session_pool import SessionPool
 
 FAR = ("/bin/sh", "-c", ssh.FAR_SHELL)
 TOKENS = ("90c3f1b2a7d84e56b1f0a9c2d3e4f586", "17e5d9b3c2a140f8e6b7d8091a2b3c4d")
@@ -88,3 +92,39 @@ def test_a_client_that_is_not_there_was_not_started() -> None:
     assert failed.value.status == 127
     assert failed.value.words == "/no/ssh: No such file or directory"
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_threads_ask_over_the_login_that_was_begun_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A login costs both hosts more than a request: another is made for what hangs alone."""
+    client, logins = tmp_path / "ssh", tmp_path / "logins"
+    client.write_text(f'#!/bin/sh\necho >>{logins}\nfor last; do :; done\nexec sh -c "$last"\n')
+    client.chmod(0o755)
+    monkeypatch.setattr(ssh, "CLIENT", str(client))
+    login, pool = Login(host="far"), SessionPool()
+
+    pool.begin(login)
+
+    def ask(text: str) -> bytes:
+        return ssh.run(login, ("echo", text), {}, LIMIT_S, carrier=pool).stdout
+
+    with ThreadPoolExecutor(4) as threads:
+        assert [*threads.map(ask, "abcd")] == [b"a\n", b"b\n", b"c\n", b"d\n"]
+    assert logins.read_text() == "\n"
+
+
+def test_a_request_that_hangs_keeps_no_other_from_its_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = tmp_path / "ssh"
+    client.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
+    client.chmod(0o755)
+    monkeypatch.setattr(ssh, "CLIENT", str(client))
+    monkeypatch.setattr(session_pool, "PATIENCE_S", 0.05)
+    login, pool = Login(host="far"), SessionPool()
+
+    with ThreadPoolExecutor(1) as threads:
+        hanging = threads.submit(ssh.run, login, ("sleep", "5"), {}, 2.0, carrier=pool)
+        assert ssh.run(login, ("echo", "a"), {}, LIMIT_S, carrier=pool).stdout == b"a\n"
+        assert not hanging.done()

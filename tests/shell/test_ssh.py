@@ -25,6 +25,7 @@ from gridbridge.shell.connection.lazy import LazyConnections
 from gridbridge.shell.retry import until
 from gridbridge.shell.runner import Completed, quote
 from gridbridge.shell.session import Session
+from gridbridge.shell.session_pool import SessionPool
 
 SHELLS = ["/bin/dash", "/bin/bash"]  # what /bin/sh is of Debian's and of Red Hat's
 TOKEN = "0123456789abcdef" * 2
@@ -171,8 +172,8 @@ def test_without_a_login_it_runs_here() -> None:
 
 
 @pytest.fixture(
-    params=[ssh.Client, Session, Connections, LazyConnections],
-    ids=["client", "line", "connection", "connection later"],
+    params=[ssh.Client, Session, SessionPool, Connections, LazyConnections],
+    ids=["client", "line", "lines", "connection", "connection later"],
 )
 def carrier(request: pytest.FixtureRequest) -> Iterator[None]:
     """Carry requests in each way."""

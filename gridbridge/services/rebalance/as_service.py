@@ -1,6 +1,7 @@
 """What rebalancing does is done as the service account, by whoever may become that."""
 
 from gridbridge.apply import as_user
+from gridbridge.apply.clusters import open_sessions
 from gridbridge.config import policy_file
 from gridbridge.model.policy import Policy
 from gridbridge.shell.account import become
@@ -12,4 +13,11 @@ def policy_at(path: str) -> Policy:
     if not policy.is_personal:
         become(policy.site.service_account)
     as_user.reach(policy)
+    return policy
+
+
+def policy_for_plan(path: str) -> Policy:
+    """Return it as well, and have clients log in while the caller loads what looks and decides."""
+    policy = policy_at(path)
+    open_sessions(policy)
     return policy

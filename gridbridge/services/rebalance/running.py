@@ -47,9 +47,8 @@ def run(asked: Asked, path: str, *, is_acting: bool) -> tuple[Planned, Checked |
     return done
 
 
-def plan(asked: Asked, path: str) -> Planned:
+def plan(asked: Asked, policy: Policy) -> Planned:
     """Say what would be done: about all that there is, or what is asked about."""
-    policy = policy_at(path)
     if asked.what or not policy.storage:
         is_of_data = _is_of_data(asked, policy)
         return _run(policy, asked, is_of_data=is_of_data, is_acting=False)[0]

@@ -19,7 +19,6 @@ from gridbridge.errors import ConfigError, GridbridgeError, NotAdmitted
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.besteffort import AskedBestEffort, BestEffortCell
-from gridbridge.model.site.host import CellFacts
 from gridbridge.model.site.setup import Finding, State
 from gridbridge.services.site.setup import Step, named_steps, possible, steps
 from gridbridge.services.site.wanted_queue import makes_queues
@@ -47,14 +46,10 @@ def removal_steps(policy: Policy, asked: AskedBestEffort) -> tuple[Step, ...]:
     return named_steps(policy, removal(asked.cluster, cell))
 
 
-def check(policy: Policy, cells: dict[str, CellFacts]) -> Iterator[Finding]:
-    """Judge the best-effort queues of each cell whose objects this host may ask for."""
-    for name, facts in cells.items():
-        if not facts.trouble and _can_have(policy, name):
-            yield from _checked(policy, name)
-
-
-def _checked(policy: Policy, cluster: str) -> Iterator[Finding]:
+def check(policy: Policy, cluster: str) -> Iterator[Finding]:
+    """Judge the best-effort queues of a cell, if this host may ask for its objects."""
+    if not _can_have(policy, cluster):
+        return
     try:
         cell = look(policy, cluster)
     except GridbridgeError as error:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from gridbridge.apply.clusters import keep_connections
+from gridbridge.apply.clusters import open_sessions
 from gridbridge.apply.site import setup as changes
 from gridbridge.config import policy_file
 from gridbridge.decisions.site import check as decisions
@@ -26,8 +26,9 @@ from gridbridge.model.attributes import Settings, words
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
-from gridbridge.model.site.host import CellFacts, PollerFacts
+from gridbridge.model.site.host import CellFacts, PollerFacts, StageFacts
 from gridbridge.model.site.setup import Finding, SetupSituation, State
+from gridbridge.model.states import QueueState
 from gridbridge.services.configuration import digest
 from gridbridge.services.site import (
     admission,
@@ -57,7 +58,7 @@ from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
 
-AT_ONCE = 8  # questions to all clusters together
+AT_ONCE = 12  # questions to all clusters together
 NO_ROOT = Finding(
     item="user",
     state=State.WARNING,
@@ -104,7 +105,7 @@ def check(clock: Clock, path: str = CONFIG) -> Report:
         return _report((*_unreadable(error), *reload.findings(poller, is_right=False)), None)
     if reload.is_refused(poller := poller_facts(sha256, clock.now_s())):
         return _report((*reload.findings(poller), *_account(policy)), policy)
-    keep_connections(policy)
+    open_sessions(policy)
     return _report(tuple(findings(policy, sha256, clock)), policy)
 
 
@@ -126,38 +127,39 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]
         yield NO_ROOT
     with ThreadPoolExecutor(AT_ONCE) as threads:  # most of it is waiting for answers
         home = threads.submit(see_home, policy, host.name())  # the first: situations wait for it
+        asked = {name: threads.submit(cell_facts, name, policy, clock) for name in policy.clusters}
+        keys = threads.submit(key_facts, policy)
         situations = {
             queue: threads.submit(_situation, policy, queue, home) for queue in policy.queues
         }
-        keys, rsync = threads.submit(key_facts, policy), threads.submit(rsync_facts, policy)
-        stages = threads.submit(stage_facts, policy)
-        names = threads.submit(area_names.findings, policy)
+        best = {name: threads.submit(_besteffort, policy, name) for name in policy.clusters}
+        states = threads.submit(_states, policy, asked[policy.site.cluster])
+        files = threads.submit(_files, policy)
         own = threads.submit(lambda: tuple(balancer.findings(policy, clock)))
         admitting = threads.submit(lambda: tuple(admission.findings(_reader(policy))))
         facts = host_facts(policy)  # while the cells are asked
-        cells = _cells(policy, threads, clock)
-        best = [threads.submit(_besteffort, policy, {name: cells[name]}) for name in cells]
+    cells = {name: seen.result() for name, seen in asked.items()}
     yield from transfer_host.program_findings(facts)
     yield from transfer_host.host_findings(facts, policy.site)
     yield transfer_host.state_finding(facts, policy.site)
     yield from room.findings(facts.room)
     facts = replace(facts, cells=cells, poller=poller_facts(sha256, clock.now_s()))
-    facts = replace(facts, keys=keys.result(), without_rsync=rsync.result())
-    facts = replace(facts, stages=stages.result())
-    if not policy.why_no_queues and not cells[policy.site.cluster].trouble:
-        facts = replace(facts, queues=queue_states(policy))
+    without_rsync, stages, names = files.result()
+    facts = replace(facts, keys=keys.result(), without_rsync=without_rsync)
+    facts = replace(facts, stages=stages, queues=states.result())
     yield from decisions.no_queue(policy)
     yield from _dropped(policy)
     yield from decisions.running_findings(facts, policy)
     queues = _queues(home)
     yield from nameless.findings(queues, policy)
     yield from brokerage.findings(policy, queues)
-    yield from (each for found in best for each in found.result())
+    answering = (name for name, seen in cells.items() if not seen.trouble)
+    yield from (each for name in answering for each in best[name].result())
     yield from own.result()
     yield from admitting.result()
     yield from runner.findings(clock)
     yield from rounds.findings(clock.now())
-    yield from names.result()
+    yield from names
     yield versions.finding()
     yield from _tmpdirs(queues, policy)
     if policy.queues:
@@ -184,8 +186,22 @@ def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[Finding]:
     yield from dropped_clusters.findings(transfers, policy.clusters)
 
 
-def _besteffort(policy: Policy, cells: dict[str, CellFacts]) -> tuple[Finding, ...]:
-    return tuple(besteffort.check(policy, cells))
+def _files(
+    policy: Policy,
+) -> tuple[dict[str, str], dict[str, StageFacts], tuple[Finding, ...]]:
+    """Ask for what concerns files one after the other: each further session is a login."""
+    return rsync_facts(policy), stage_facts(policy), area_names.findings(policy)
+
+
+def _besteffort(policy: Policy, cluster: str) -> tuple[Finding, ...]:
+    return tuple(besteffort.check(policy, cluster))
+
+
+def _states(policy: Policy, home: Future[CellFacts]) -> Mapping[str, QueueState]:
+    """Return the state of each transfer queue; none of a local cluster that is silent."""
+    if policy.why_no_queues or home.result().trouble:
+        return {}
+    return queue_states(policy)
 
 
 def _queues(home: Future[HomeSeen]) -> Mapping[str, Settings]:

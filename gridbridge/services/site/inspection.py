@@ -1,6 +1,7 @@
 """Looks at this host and at both qmasters for the check; nothing here judges."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from gridbridge.apply.adapters import adapter_of
@@ -45,6 +46,13 @@ POLLERS = ("gridbridge.services.poller", "gridbridge-poller")
 def host_facts(policy: Policy) -> HostFacts:
     """Return everything by which the set-up of this host is judged."""
     account = policy.site.service_account
+    with ThreadPoolExecutor(1) as threads:
+        importing = threads.submit(_import_trouble, account)
+        return replace(_host_facts(policy), import_trouble=importing.result())
+
+
+def _host_facts(policy: Policy) -> HostFacts:
+    account = policy.site.service_account
     return HostFacts(
         name=host.name(),
         service_uid=host.uid_of(account),
@@ -57,7 +65,6 @@ def host_facts(policy: Policy) -> HostFacts:
             path: folder for path in transfer_host.PROGRAMS if (folder := host.closed_folder(path))
         },
         sudoers=host.text(SUDOERS),
-        import_trouble=_import_trouble(account) if host.uid_of(account) else "",
         room=rooms(),
     )
 
@@ -144,7 +151,9 @@ def _strict(policy: Policy) -> tuple[str, ...]:
 
 
 def _import_trouble(account: str) -> str:
-    """Run our interpreter as an ordinary user; return its error message."""
+    """Run our interpreter as an ordinary user, if there is one; return its error message."""
+    if not host.uid_of(account):
+        return ""
     become = words_as(account) if os.getuid() == 0 else ()
     argv = (*become, PYTHON, "-I", "-c", f"import {HOT}")
     try:

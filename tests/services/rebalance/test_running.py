@@ -1,5 +1,7 @@
 """One round of a kind at a time: each kind has its lock, and who comes second ends with 1."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +19,7 @@ from gridbridge.model.rebalance.sections import Rebalance
 from gridbridge.model.rebalance.snapshot import Snapshot
 from gridbridge.model.rebalance.storage import Storage
 from gridbridge.model.site.sections import Site
-from gridbridge.services.rebalance import running
+from gridbridge.services.rebalance import as_service, running
 from gridbridge.services.rebalance.deciding import Planned
 from gridbridge.shell.lock import Held
 from gridbridge.state.rebalance import rounds
@@ -45,6 +47,7 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         storage={"disk": Storage(cluster="alpha", path="/scratch")},
     )
     monkeypatch.setattr(running, "policy_at", lambda _: policy)
+    monkeypatch.setattr(as_service, "policy_for_plan", lambda _: policy)
     monkeypatch.setattr(running, "REBALANCE_LOCK", str(tmp_path / TASKS))
     monkeypatch.setattr(running, "REPLICAS_LOCK", str(tmp_path / DATA))
     monkeypatch.setattr(running, "CARRYING_LOCK", str(tmp_path / "carrying.lock"))
@@ -141,3 +144,19 @@ def test_a_plan_looks_at_tasks_and_at_datasets_at_the_same_time(
 
     assert call("plan").output == "decided; decided\n"
     assert sorted(begun) == [False, True]
+
+
+def test_clients_log_in_before_a_plan_loads_what_decides() -> None:
+    """To load the state file's library takes as long as a login."""
+    program = """
+import sys
+from gridbridge.cli import rebalance
+from gridbridge.services.rebalance import as_service
+slow = {"sqlalchemy", "gridbridge.services.rebalance.live"}
+def begin(path): sys.exit(str(slow & {*sys.modules}))
+as_service.policy_for_plan = begin
+rebalance.rebalance(["plan"])
+"""
+    done = subprocess.run((sys.executable, "-c", program), capture_output=True, text=True)
+
+    assert done.stderr == "set()\n"
