@@ -7,54 +7,42 @@ from gridbridge.errors import StateError
 
 FILE = "jobs.db"
 PATIENCE_S = 10.0  # for others' transactions, each of which takes milliseconds
-FIRST = """
-CREATE TABLE IF NOT EXISTS cluster (slots INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS job (
+TABLES = """
+CREATE TABLE cluster (slots INTEGER NOT NULL);
+CREATE TABLE queue (
+    name BLOB PRIMARY KEY, slots INTEGER NOT NULL, methods BLOB NOT NULL,
+    remote BLOB NOT NULL, pending_limit INTEGER NOT NULL
+);
+CREATE TABLE job (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name BLOB NOT NULL, account BLOB NOT NULL, owner BLOB NOT NULL,
     shell BLOB NOT NULL, cwd BLOB NOT NULL, output BLOB NOT NULL,
     slots INTEGER NOT NULL, submitted_at REAL NOT NULL,
     held INTEGER NOT NULL, error BLOB NOT NULL DEFAULT x'',
     pid INTEGER NOT NULL DEFAULT 0, birth BLOB NOT NULL DEFAULT x'', started_at REAL,
-    suspended INTEGER NOT NULL DEFAULT 0, deleting INTEGER NOT NULL DEFAULT 0
+    suspended INTEGER NOT NULL DEFAULT 0, deleting INTEGER NOT NULL DEFAULT 0,
+    wanted BLOB NOT NULL DEFAULT x'', pinned BLOB NOT NULL DEFAULT x'',
+    at BLOB NOT NULL DEFAULT x'', restarted INTEGER NOT NULL DEFAULT 0,
+    reason BLOB NOT NULL DEFAULT x'', array INTEGER NOT NULL DEFAULT 0,
+    place INTEGER NOT NULL DEFAULT 0, walltime_s INTEGER NOT NULL DEFAULT 0,
+    yields INTEGER NOT NULL DEFAULT 0, way_at REAL
 );
-CREATE INDEX IF NOT EXISTS startable ON job (id) WHERE pid = 0 AND held = 0 AND error = x'';
-CREATE INDEX IF NOT EXISTS running ON job (id) WHERE pid > 0;
-CREATE INDEX IF NOT EXISTS job_name ON job (name);
-CREATE TABLE IF NOT EXISTS script (job INTEGER PRIMARY KEY, text BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS ended (
+CREATE INDEX startable ON job (yields, id) WHERE pid = 0 AND held = 0 AND error = x'';
+CREATE INDEX running ON job (id) WHERE pid > 0;
+CREATE INDEX job_name ON job (name);
+CREATE INDEX job_array ON job (array) WHERE array > 0;
+CREATE TABLE script (job INTEGER PRIMARY KEY, text BLOB NOT NULL);
+CREATE TABLE ended (
     id INTEGER PRIMARY KEY, name BLOB NOT NULL, account BLOB NOT NULL, owner BLOB NOT NULL,
     slots INTEGER NOT NULL, submitted_at REAL NOT NULL, started_at REAL NOT NULL,
     ended_at REAL NOT NULL, exit_status INTEGER, signal INTEGER, reason BLOB NOT NULL,
-    user_s REAL NOT NULL, system_s REAL NOT NULL, max_rss_kb INTEGER NOT NULL
+    user_s REAL NOT NULL, system_s REAL NOT NULL, max_rss_kb INTEGER NOT NULL,
+    killed_for BLOB NOT NULL DEFAULT x'', array INTEGER NOT NULL DEFAULT 0,
+    place INTEGER NOT NULL DEFAULT 0
 );
-"""
-QUEUES = """
-ALTER TABLE job ADD COLUMN wanted BLOB NOT NULL DEFAULT x'';
-ALTER TABLE job ADD COLUMN pinned BLOB NOT NULL DEFAULT x'';
-ALTER TABLE job ADD COLUMN at BLOB NOT NULL DEFAULT x'';
-ALTER TABLE job ADD COLUMN restarted INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE job ADD COLUMN reason BLOB NOT NULL DEFAULT x'';
-CREATE TABLE queue (
-    name BLOB PRIMARY KEY, slots INTEGER NOT NULL, methods BLOB NOT NULL,
-    remote BLOB NOT NULL, pending_limit INTEGER NOT NULL
-);
-"""
-ARRAYS = """
-ALTER TABLE job ADD COLUMN array INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE job ADD COLUMN place INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE job ADD COLUMN walltime_s INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE job ADD COLUMN yields INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE job ADD COLUMN way_at REAL;
-ALTER TABLE ended ADD COLUMN killed_for BLOB NOT NULL DEFAULT x'';
-ALTER TABLE ended ADD COLUMN array INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE ended ADD COLUMN place INTEGER NOT NULL DEFAULT 0;
-DROP INDEX startable;
-CREATE INDEX startable ON job (yields, id) WHERE pid = 0 AND held = 0 AND error = x'';
-CREATE INDEX job_array ON job (array) WHERE array > 0;
 CREATE INDEX ended_array ON ended (array) WHERE array > 0;
 """
-STEPS = (FIRST, QUEUES, ARRAYS)  # what each version adds
+STEPS = (TABLES,)  # what each version adds
 VERSION = len(STEPS)
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.embedded import methods, submit
+from gridbridge.batch.embedded import methods, schema, submit
 from gridbridge.batch.embedded.database import Database, Refused
 from gridbridge.batch.embedded.job import Job, NewJob, Queue
-from gridbridge.batch.embedded.schema import FIRST
 from gridbridge.errors import ParseError
 from gridbridge.model.route import Folder
 from tests.batch.embedded.site import Site
@@ -179,16 +178,18 @@ def test_a_sensor_that_can_not_run_closes_the_queue(site: Site) -> None:
     assert opened == frozenset()
 
 
-def test_a_database_of_version_1_is_brought_up_to_date_with_its_jobs(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "jobs.db") as file:
-        file.executescript(f"{FIRST}; PRAGMA user_version = 1; INSERT INTO cluster VALUES (1)")
-        columns = "name, account, owner, shell, cwd, output, slots, submitted_at, held"
-        row = "x'61', x'', x'62', x'', x'', x'', 1, 0, 1"
-        file.execute(f"INSERT INTO job ({columns}) VALUES ({row})")
+def test_a_file_of_an_earlier_version_is_brought_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Database(str(tmp_path), create=True)
+    second = "ALTER TABLE script ADD COLUMN words INTEGER NOT NULL DEFAULT 0"
+    monkeypatch.setattr(schema, "STEPS", (schema.TABLES, second))
+    monkeypatch.setattr(schema, "VERSION", 2)
     database = Database(str(tmp_path))
 
-    assert [(job.name, job.wanted, job.restarted) for job in database.jobs()] == [("a", "", 0)]
-    assert database.queues() == []
+    with sqlite3.connect(tmp_path / "jobs.db") as file:
+        columns = [row[1] for row in file.execute("PRAGMA table_info(script)")]
+    assert (columns, database.jobs()) == (["job", "text", "words"], [])
 
 
 def test_a_job_asks_its_home_for_slots_alone(site: Site) -> None:
