@@ -28,7 +28,7 @@ SIZE, FEW, RUNS = 1000, 2000, sized(9, 2)  # tasks of an array, tasks of the sho
 LAST = 2  # arrays that a call sends
 MOST_CALLS, MOST_TIMES = 3.0, 1.2
 LOADED = "import gridbridge.methods.as_user, gridbridge.methods.arrays.sending"
-AT = {"exec_file": "run", "slots": 1, "environment": "", "walltime_s": 60}
+AT = {"exec_file": "run", "slots": 1, "nodes": 1, "environment": "", "walltime_s": 60}
 
 
 def rows(tasks: int) -> list[Row]:

@@ -128,15 +128,14 @@ class Ledger:
         if self.has_ended:
             raise Ended(f"{self._path}: the campaign has ended")
 
-    def require(self, uid: int, digest: str, is_unique: bool = False) -> None:
+    def require(self, uid: int, digest: str) -> None:
         """Note the campaign's file; NotAsBrought when it was another at the first call.
 
-        A file that says that it is like no other is that of one campaign, whatever it is called.
+        No two files are alike: each is that of one campaign, whatever it is called.
         """
         now = [FILE, str(uid), digest]
         if not self._file:
-            if is_unique:
-                self._claim(f"{FILE}.{uid}.{digest}")
+            self._claim(f"{FILE}.{uid}.{digest}")
             self._add(now)
         if self._file != now:
             raise NotAsBrought(f"{self._path}: not the file that it was when it was taken in")

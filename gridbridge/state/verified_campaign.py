@@ -10,7 +10,7 @@ import json
 import os
 
 from gridbridge.errors import NotAsBrought, NotRead, StateError, plain_words
-from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE, file_of
+from gridbridge.model.campaigns.names import ADDS_TO, file_of
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.shell import files
 
@@ -37,21 +37,14 @@ class VerifiedCampaign:
 
     def note(self, ledger: "Ledger") -> None:
         """Note whose campaign it is, and its file; NotAsBrought when it was another one."""
-        is_unique = _said(self._whole, UNIQUE) is not None  # those of older releases are not
         digest = _digest(self._whole)
         if not ledger.has_file:
             self._require_given(digest)
-        ledger.require(self.uid, digest, is_unique)
+        ledger.require(self.uid, digest)
 
-    def claim(self, ledger: "Ledger") -> bool:
-        """Note the same of a campaign of which nothing will be submitted, whatever it was before.
-
-        False where the file may be brought under many numbers: it is not noted.
-        """
-        if _said(self._whole, UNIQUE) is None:
-            return False
-        ledger.require(self.uid, _digest(self._whole), is_unique=True)
-        return True
+    def claim(self, ledger: "Ledger") -> None:
+        """Note the same where nothing will be submitted, whatever the file was before."""
+        ledger.require(self.uid, _digest(self._whole))
 
     def header(self) -> bytes:
         """Return what it says of the campaign: JSON."""

@@ -25,7 +25,7 @@ from gridbridge.config import policy_file
 from gridbridge.methods import as_user as as_user_program
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.names import ADDS_TO
+from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE
 from gridbridge.model.campaigns.request import Verb
 from gridbridge.model.campaigns.steps import STEPS
 from gridbridge.model.places import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
@@ -202,14 +202,14 @@ def brought(is_idempotent: bool = False) -> None:
     """Bring alice's campaign."""
     clusters = {name: AtCluster(exec_file="run") for name in CELLS}
     jdl = asdict(Jdl(name="sweep", clusters=clusters, is_idempotent=is_idempotent))
-    data = campaign_files.encode(jdl, tuple(map(str, range(TASKS))))
+    data = campaign_files.encode(jdl | {UNIQUE: "1"}, tuple(map(str, range(TASKS))))
     hers(f"new.{campaign_files.put(data)}")
 
 
 def whole() -> None:
     """Bring it with a prologue and an epilogue at each cell, and its last tasks as a part."""
     wish = AtCluster(exec_file="run", prologue="make", epilogue="clean")
-    jdl = asdict(Jdl(name="sweep", clusters=dict.fromkeys(CELLS, wish)))
+    jdl = asdict(Jdl(name="sweep", clusters=dict.fromkeys(CELLS, wish))) | {UNIQUE: "1"}
     parameters = tuple(map(str, range(TASKS)))
     hers(f"new.{campaign_files.put(campaign_files.encode(jdl, parameters[:-ADDED]))}")
     runner().take_in()

@@ -206,12 +206,12 @@ def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(
 def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
     tmp_path: Path, asked: Callable[[str], Order], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before anything of it was submitted, too; and of a file that has no word of its own none."""
+    """Before anything of it was submitted, too."""
     asked("delete-array c.12 beta 3")  # the configuration can be read
     monkeypatch.setattr(owner, "require_person", lambda *_: None)
     folder = tmp_path / "ledger"
-    for number, header in ((12, {UNIQUE: "a"}), (13, {UNIQUE: "a"}), (14, {})):
-        (tmp_path / f"c.{number}").write_bytes(campaign_files.encode(header, ["1"]))
+    for number in (12, 13):
+        (tmp_path / f"c.{number}").write_bytes(campaign_files.encode({UNIQUE: "a"}, ("1",)))
         with Ledger(number, str(folder)) as ledger:
             verbs.note_end(number, ledger, str(tmp_path))
 

@@ -21,12 +21,18 @@ from gridbridge.model.route import Cell, OarServer
 from gridbridge.state.ledger import Ledger
 from gridbridge.state.verified_campaign import VerifiedCampaign
 
-AT: dict[str, Any] = {"exec_file": "run", "slots": 8, "environment": "mpi", "walltime_s": 60}
+AT: dict[str, Any] = {
+    "exec_file": "run",
+    "slots": 8,
+    "nodes": 1,
+    "environment": "mpi",
+    "walltime_s": 60,
+}
 PROPERTIES = {"properties": "mem>=2,arch=lx-*,a=1;b=2"}
 ASKED = (("mem>=", "2"), ("arch", "lx-*"))
 STEPS = {"prologue": "make\nls", "prologue_walltime_s": 900, "epilogue": ""}
 BETA = AT | STEPS | PROPERTIES
-HEADER: dict[str, Any] = {"name": "n", "is_idempotent": True}
+HEADER: dict[str, Any] = {"name": "n", "token": "1", "is_idempotent": True}
 
 
 def read(
@@ -81,13 +87,12 @@ def jdl_of(text: dict[str, str]) -> dict[str, Any]:
         (jdl_of({"resources": "/nodes=2/core=4"}), "/nodes=2/resource_id=4"),
         (jdl_of({"resources": "/nodes=1/core=4"}), "/nodes=1/resource_id=4"),
         (jdl_of({"resources": "/core=8"}), "/resource_id=8"),
-        ({"slots": 8}, "/nodes=1/resource_id=8"),  # of an earlier version
     ],
 )
 def test_slots_are_asked_of_oar_on_their_nodes(
     tmp_path: Path, kept: dict[str, Any], expected: str
 ) -> None:
-    """What an earlier version kept is on one node, as it was then; a prologue has its slot."""
+    """A prologue has its slot."""
     specs = read(tmp_path, "990000000:2", "0:1", **kept | STEPS)
 
     prologue, tasks = (oar.oarsub(SERVER, one) for one in specs)

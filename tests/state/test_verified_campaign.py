@@ -202,16 +202,6 @@ def test_what_was_cut_short_after_the_claim_goes_on(tmp_path: Path, files: Files
     assert files.lines(0) == {0: b"a"}
 
 
-def test_two_files_of_an_older_release_may_be_alike(tmp_path: Path, files: Files) -> None:
-    """They say nothing of their own: a person may have brought the same twice."""
-    files.lines(0)
-    files.put("c.13", {"name": "sweep"}, "a", "b")
-
-    with Ledger(13, str(tmp_path / "ledger")) as ledger:
-        VerifiedCampaign(13, str(files.folder)).note(ledger)
-        assert ledger.uid == os.getuid()
-
-
 @pytest.mark.parametrize("header", [{ADDS_TO: 13}, {"name": "sweep"}, [], {ADDS_TO: "12"}])
 def test_what_was_not_added_to_this_campaign_is_no_part(files: Files, header: object) -> None:
     """Another campaign, or a part of one."""

@@ -20,11 +20,12 @@ from gridbridge.config.submission.jdl_values import (
 )
 from gridbridge.config.submission.jdl_words import STEPS
 from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.campaigns.names import UNIQUE
 from gridbridge.model.rebalance.datasets import DATASET_NAME
 from gridbridge.model.report import count
 
 # Of what is asked for at a cluster: what a file without has another meaning for root, or none.
-NEEDED = ("exec_file", "slots", "walltime_s", "is_besteffort")
+NEEDED = ("exec_file", "slots", "nodes", "walltime_s", "is_besteffort")
 
 May = Callable[[Any], bool]
 
@@ -87,6 +88,8 @@ def unlike(said: Any, jdl: Jdl) -> str:
 
     Root reads the file itself, and what the site's rules saw has to be what it finds there.
     """
+    if UNIQUE not in said:
+        return f"{UNIQUE}: missing"
     for cluster, wish in jdl.clusters.items():
         table = said["clusters"][cluster]
         needed = [*NEEDED, *(f"{one}_walltime_s" for one in STEPS if table.get(one))]

@@ -40,8 +40,7 @@ class Content:
         try:
             header = json.loads(brought.header())
             outputs = " ".join(map(str, header.get("outputs") or ()))
-            token = str(header.get(UNIQUE, ""))  # none in files of earlier versions
-            whole = {"name": header["name"], "outputs": outputs, UNIQUE: token}
+            whole = {key: str(header[key]) for key in ("name", UNIQUE)} | {"outputs": outputs}
             self._header: Header = header["clusters"][order.cluster] | whole
             is_declared = header.get("is_idempotent") is True or bool(outputs)
             self._steps = Steps(order, header["clusters"])
@@ -139,8 +138,8 @@ def _text(header: Header, key: str) -> str:
 
 
 def _groups(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
-    """Return the nodes and the slots of each; files of earlier versions have all on one node."""
-    nodes = header.get("nodes", 1)
+    """Return the nodes and the slots of each."""
+    nodes = header.get("nodes")
     if not isinstance(nodes, int) or nodes < 0 or (nodes and slots % nodes):
         raise Refused(f"nodes = {nodes!r}: as many of {slots} slots on each")
     return ((nodes, slots // nodes),) if nodes else ((0, slots),)

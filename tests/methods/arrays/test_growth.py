@@ -21,7 +21,7 @@ from tests.steps import steps
 
 SIZE = 100  # tasks of an array
 FEW, MANY = 1000, 10_000  # tasks of a campaign
-AT = {"exec_file": "run", "slots": 1, "environment": "", "walltime_s": 60}
+AT = {"exec_file": "run", "slots": 1, "nodes": 1, "environment": "", "walltime_s": 60}
 
 
 class Searched(bytes):

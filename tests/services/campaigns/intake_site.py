@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from gridbridge.model.campaigns.admission import Rule
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.names import file_of
+from gridbridge.model.campaigns.names import UNIQUE, file_of
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.model.campaigns.sections import Runner
 from gridbridge.services.campaigns.intake import Intake
@@ -50,8 +50,9 @@ class Site:
         return self
 
     def bring(self, header: object, *parameters: str) -> str:
-        """Bring a campaign file; return its token."""
-        data = campaign_files.encode(header, parameters)
+        """Bring a campaign file, as gridsub writes it of this header; return its token."""
+        whole = header | {UNIQUE: "1"} if isinstance(header, dict) else header
+        data = campaign_files.encode(whole, parameters)
         return campaign_files.put(data, str(self.brought))
 
     def answer(self, token: str) -> dict[str, Any]:

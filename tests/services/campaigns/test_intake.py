@@ -466,9 +466,9 @@ def test_what_root_would_read_otherwise_is_refused(
     assert site.answer(token) == {"refused": why}
 
 
-def test_a_file_of_before_is_taken_in_without_what_is_new(site: Site) -> None:
+def test_a_file_may_leave_out_what_nobody_asks_for(site: Site) -> None:
     table = asdict(SWEEP)["clusters"]["beta"]
-    for key in ("nodes", "prologue", "epilogue_walltime_s", "properties", "max_jobs"):
+    for key in ("prologue", "epilogue_walltime_s", "properties", "max_jobs"):
         del table[key]
     site.bring(asdict(SWEEP) | {"clusters": {"beta": table}}, "a")
 

@@ -185,7 +185,7 @@ def test_parts_that_an_older_state_file_does_not_know_pause_their_campaign(site:
 
 def test_a_forgotten_campaign_is_known_again_with_its_parts(site: Site) -> None:
     """From its files alone."""
-    site.give(campaign_files.encode(asdict(SWEEP), ("a",)), 2)
+    site.give(campaign_files.encode(asdict(SWEEP) | {"token": "x"}, ("a",)), 2)
     data = campaign_files.encode({ADDS_TO: 2, "token": "y"}, ("b", "c"))
     site.give(data, 2, part=1)
 
