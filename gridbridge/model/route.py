@@ -140,21 +140,21 @@ class Route:
 
     cluster: str  # the local cluster's name
     remote: str  # the other one's
-    local_kind: str  # its batch system; empty, from an older poller, is Grid Engine
+    local_kind: str  # its batch system
     local_root: str  # of an embedded cluster its folder; remote_root too
     local_cell: str
     local_qmaster_port: str
     local_execd_port: str
     local_binaries: str
     local_timeout_s: str
-    remote_kind: str  # its batch system; empty, from an older poller, is Grid Engine
+    remote_kind: str  # its batch system
     remote_root: str
     remote_cell: str
     remote_qmaster_port: str
     remote_execd_port: str
     remote_binaries: str
     remote_timeout_s: str
-    remote_shell: str  # the shell that runs the wrapper there; empty from an older poller
+    remote_shell: str  # the shell that runs the wrapper there
     remote_mapped: str  # yes when requests are translated (model.mapping)
     remote_spool: str  # where remote hosts see our spool; empty when they don't
     remote_ssh: str  # where its programs run, HOST or HOST:PORT; empty for here

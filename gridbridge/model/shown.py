@@ -8,12 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from gridbridge.model.accounting import RemoteRecord
-from gridbridge.model.states import Fact, JobState, QueueState
-
-
-def _untold(text: str) -> tuple[str, ...]:
-    """Return what a text stands for in a file of an older version, which tells no facts."""
-    return (Fact.UNKNOWN,) if text else ()
+from gridbridge.model.states import JobState, QueueState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +25,7 @@ class ShownTransfer:
     local_state: str = ""  # letters of qstat, as last seen
     local_since: datetime | None = None  # as qstat says: its start, or its submission
     remote_state: str = ""
-    remote_facts: tuple[str, ...] = ()  # model.states.Fact; none in a file of an older version
+    remote_facts: tuple[str, ...] = ()  # model.states.Fact
     remote_host: str = ""
     since: datetime | None = None  # of the remote state
     missing_since: datetime | None = None  # the other cluster does not list it since then
@@ -43,7 +38,7 @@ class ShownTransfer:
     @property
     def there(self) -> JobState:
         """What its remote job is."""
-        return JobState(self.remote_facts or _untold(self.remote_state), self.remote_state)
+        return JobState(self.remote_facts, self.remote_state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +84,7 @@ class ShownQueue:
     reserved: int
     total: int
     state: str = ""  # letters of qstat -f
-    facts: tuple[str, ...] = ()  # model.states.QueueFact; none in a file of an older version
+    facts: tuple[str, ...] = ()  # model.states.QueueFact
 
     @property
     def host(self) -> str:
@@ -99,7 +94,7 @@ class ShownQueue:
     @property
     def known(self) -> QueueState:
         """What it is."""
-        return QueueState(self.facts or _untold(self.state), self.state)
+        return QueueState(self.facts, self.state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +107,8 @@ class ShownCluster:
     trouble: str = ""  # of the last question
     pending: int | None = None  # tasks of anybody that could start
     free_slots: int | None = None
-    slots: int | None = None  # of its own queues for batch jobs; none in a file of an older version
-    used: int | None = None  # of those; none in a file of an older version either
+    slots: int | None = None  # of its own queues for batch jobs
+    used: int | None = None  # of those
     besteffort_slots: int | None = None  # that are free for campaigns' tasks that make way
     queues: tuple[ShownQueue, ...] = ()
 
@@ -147,7 +142,7 @@ class ShownService:
     started_at: datetime
     keep_closed_h: float
     routes: tuple[ShownRoute, ...] = ()
-    configuration: ShownConfiguration | None = None  # None: a version that did not publish it
+    configuration: ShownConfiguration | None = None
     full: str = ""  # which of our folders is full, so that the queues are closed
 
 

@@ -48,10 +48,8 @@ MAKE = f"""umask 077
 {PLACE}
 rm -rf -- "$1" && mkdir -- "$1" "$1/{WORK}" && cd -- "$1" && pwd"""
 KEEP = f"""umask 077
-if ! {{ [ -d "$1" ] && [ -O "$1" ] && [ ! -L "$1" ]; }}; then
 {PLACE}
 mkdir -- "$1" 2>/dev/null || {{ {OURS} }}
-fi
 mkdir -p -- "$1/{WORK}" && cd -- "$1" && pwd"""
 KNOWN = f"""[ -e {MARK} ] || [ "${{1#/}}" = "$1" ] || {{
     echo "${{1%/*}}: not what it was" >&2

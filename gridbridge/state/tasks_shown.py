@@ -187,8 +187,7 @@ def _ends(lines: Iterable[str]) -> Iterator[Ended]:
     for line in lines:
         with suppress(ValueError):  # power may have gone while a line was written
             at, cluster, *numbers = line.split(" ")
-            tasks, failed, timed, wallclock_s, *more = map(int, numbers)
-            (cancelled,) = more or (0,)  # lines of older versions have no such number
+            tasks, failed, timed, wallclock_s, cancelled = map(int, numbers)
             yield Ended(
                 at=datetime.fromtimestamp(int(at), UTC),
                 cluster=cluster,

@@ -205,20 +205,6 @@ def test_what_somebody_put_in_the_place_of_the_accounts_folder_is_not_used(
     assert not own.is_dir() or list(own.iterdir()) == []
 
 
-def test_a_folder_of_an_older_version_in_everybodys_place_is_kept(home: Path) -> None:
-    """It is the transfer's, whose inputs go on; what lies above it never was the account's."""
-    if os.geteuid() != 0:
-        pytest.skip("only root gives a folder to another")
-    above = home / "scratch"
-    (above / NAME / "work").mkdir(parents=True)
-    above.chmod(0o1777)
-    os.chown(above, 12345, 12345)
-
-    folder.keep(LOGIN, f"{above}/{NAME}", LIMIT_S)
-
-    assert above.stat().st_mode & 0o7777 == 0o1777
-
-
 def test_nobody_else_sees_or_writes_the_accounts_folder(home: Path) -> None:
     (home / "scratch/al").mkdir(parents=True, mode=0o777)
     (home / "scratch/al").chmod(0o777)

@@ -8,7 +8,7 @@ from gridbridge.model.site.setup import Finding, State
 ITEM = "version"
 POLLER = "gridbridge-poller"
 BY_SENSOR = "the load sensor starts the poller"
-UNKNOWN = "an unknown version"  # of a program from before programs noted it
+UNKNOWN = "an unknown version"  # of a program that could not note it, as on a full disk
 
 
 @dataclass(frozen=True, slots=True)

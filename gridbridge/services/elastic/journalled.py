@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gridbridge.decisions.elastic import life, rounds
+from gridbridge.decisions.elastic import rounds
 from gridbridge.decisions.elastic.life import Patience
 from gridbridge.decisions.elastic.rounds import NOTHING_ASKED, Asked
 from gridbridge.model.elastic.owned import World
@@ -42,10 +42,8 @@ def entry(
 
 
 def again(kept: Kept) -> list[str]:
-    """Decide again from what was kept; earlier versions kept what nodes' lives ask for alone."""
+    """Decide again from what was kept."""
     world, patience = decode(kept["world"], World), decode(kept["patience"], Patience)
-    if "plan" not in kept:
-        return [one.words for one in life.due(world, patience)]
     due = rounds.dues(
         world,
         decode(kept["plan"], Plan),

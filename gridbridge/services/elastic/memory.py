@@ -131,11 +131,9 @@ class Memory:
         return self._months().get(_month(now), 0.0)
 
     def _months(self) -> Mapping[str, float]:
-        """Return what nodes have cost by months, or in the one month that older versions kept."""
-        told = self._facts.all(LAST).get("", {})
-        spent = told.get("spent", {})
-        found = spent if isinstance(spent, Mapping) else {told.get("month"): spent}
-        return {str(month): float(str(one)) for month, one in found.items()}
+        """Return what nodes have cost by months."""
+        spent = self._facts.all(LAST).get("", {}).get("spent", {})
+        return decode(spent, dict[str, float])
 
     def last_round(self) -> datetime | None:
         """Return when the last round was."""

@@ -160,8 +160,8 @@ def campaign_of(row: dict[str, Any]) -> Campaign:
 
 
 def jdl_of(kept: Mapping[str, Any]) -> Jdl:
-    """Return a JDL; one that an earlier version kept has fewer keys."""
+    """Return a JDL."""
     clusters = {name: AtCluster(**each) for name, each in kept["clusters"].items()}
-    known = {**kept, "type": Type(kept["type"]), "outputs": tuple(kept.get("outputs", ()))}
-    datasets = {name: DatasetWish(**each) for name, each in kept.get("datasets", {}).items()}
+    known = {**kept, "type": Type(kept["type"]), "outputs": tuple(kept["outputs"])}
+    datasets = {name: DatasetWish(**each) for name, each in kept["datasets"].items()}
     return Jdl(**known | {"clusters": clusters, "datasets": datasets})

@@ -222,8 +222,8 @@ def decode(name: str, told: dict[str, Any]) -> Dataset:
         sha256=str(told["sha256"]),
         wished=int(told["wished"]),
         replicas=replicas,
-        may_move=bool(told.get("may_move", True)),
-        begun=tuple(map(str, told.get("begun", ()))),
+        may_move=bool(told["may_move"]),
+        begun=tuple(map(str, told["begun"])),
     )
 
 
@@ -234,7 +234,7 @@ def _replica(told: dict[str, Any]) -> Replica:
         is_whole=bool(told["is_whole"]),
         checked_at=_moment(told["checked_at"]),
         why=str(told["why"]),
-        is_away=bool(told.get("is_away", False)),
+        is_away=bool(told["is_away"]),
     )
 
 

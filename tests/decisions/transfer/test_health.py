@@ -127,7 +127,6 @@ def a_service_that_refuses(*problems: str) -> Shown:
     ("what", "told"),
     [
         (Shown(), ""),
-        (shown(), ""),
         (a_service_that_refuses(), ""),
         (
             a_service_that_refuses("FILE: one"),
@@ -139,7 +138,7 @@ def a_service_that_refuses(*problems: str) -> Shown:
             " (and 1 more, see gridbridge check)",
         ),
     ],
-    ids=["no service", "of an older version", "right", "wrong", "twice wrong"],
+    ids=["no service", "right", "wrong", "twice wrong"],
 )
 def test_a_refused_configuration_is_told(what: Shown, told: str) -> None:
     assert misconfigured(what) == told

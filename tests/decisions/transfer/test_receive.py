@@ -314,7 +314,7 @@ def test_a_task_whose_starter_lives_on_is_told_nothing_yet() -> None:
 @pytest.mark.parametrize(
     ("told", "expected"),
     [("", Guard.HOLD), (Guard.NONE, Guard.NONE), (Guard.START, Guard.START)],
-    ids=["an older starter", "none", "a start time"],
+    ids=["nothing said", "none", "a start time"],
 )
 def test_a_record_says_what_guards_its_task(told: str, expected: str) -> None:
     assert take(None, RECORD.but(guard=told)).guard == expected

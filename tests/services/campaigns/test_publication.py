@@ -397,12 +397,3 @@ def test_what_its_owner_cancelled_has_not_failed(
     (end,) = tasks_shown.ends(1, site.folder)
     assert (end.tasks, end.failed, end.cancelled) == (1, failed, cancelled)
     assert (end.timed, end.wallclock_s) == ((0, 0) if cancelled else (1, 7))
-
-
-def test_ends_that_an_older_version_noted_are_read(site: Site) -> None:
-    """Their lines have no number of cancelled tasks."""
-    Path(site.folder, "campaigns/1").mkdir(parents=True)
-    Path(site.folder, "campaigns/1/ends").write_text("1767268800 beta 3 1 3 21\n")
-
-    (end,) = tasks_shown.ends(1, site.folder)
-    assert (end.tasks, end.failed, end.wallclock_s, end.cancelled) == (3, 1, 21, 0)

@@ -17,7 +17,6 @@ from gridbridge.services.elastic import deciding, looking, remembering
 from gridbridge.services.elastic.memory import Memory
 from gridbridge.services.tools import balance
 from gridbridge.state.database import Database
-from gridbridge.state.database.elastic.nodes import Facts
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 
 SITE = """
@@ -173,17 +172,6 @@ def test_a_months_cost_outlasts_a_clock_that_was_ahead_over_its_end(path: str) -
     memory.note_round(NOON, None, memory.spent(NOON) + 1)
 
     assert (7.0, 481.0, 0.0) == (during, memory.spent(NOON), memory.spent(ahead))
-    database.close()
-
-
-def test_a_months_cost_as_an_older_version_kept_it_is_known(path: str) -> None:
-    keep(path)
-    database = Database.open(f"sqlite:///{path}")
-    Facts(database).put(
-        "last", {"month": f"{NOON:%Y-%m}", "spent": 480.0, "round": "", "change": ""}
-    )
-
-    assert Memory(database).spent(NOON) == 480.0
     database.close()
 
 

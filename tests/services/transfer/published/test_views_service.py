@@ -1,6 +1,5 @@
 """What the service publishes of itself: where its queues lead, and its configuration."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,17 +30,3 @@ def test_which_configuration_is_in_force_is_shown_with_what_is_wrong_with_the_ne
 
     assert first
     assert (first.configuration, second) == (known, replace(first, configuration=refusing))
-
-
-def test_what_an_older_service_shows_of_itself_can_be_read(folder: str) -> None:
-    views = Views(POLICY, Clock(), folder)
-    views.routes(frozenset())
-    path = Path(folder) / shown.SERVICE
-    older = json.loads(path.read_text())
-    del older["configuration"]
-    path.write_text(json.dumps(older))
-
-    found = shown.read_service(folder)
-
-    assert found
-    assert found.configuration is None
