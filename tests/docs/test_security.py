@@ -7,7 +7,7 @@ import pytest
 from tests.docs.console import ROOT
 
 PAGE = (ROOT / "docs/reference/attacks.md").read_text()
-ENTRIES = re.findall(r"^(\S.*)\n: (?:.|\n)*?^: Tests: ((?:.|\n)*?)\.$", PAGE, re.MULTILINE)
+ENTRIES = re.findall(r"^(\S.*)\n: (?:.|\n)*?^: (`[\w/]+/test_(?:.|\n)*?)\.$", PAGE, re.MULTILINE)
 
 
 def test_each_attack_has_a_line_of_tests() -> None:
