@@ -28,13 +28,21 @@ class Runner:
 
     interval_s: float = setting(15.0, "the pause between two cycles of --loop", "s", 5, 3600)
     forgotten_s: float = setting(
-        60.0, "a task that is neither listed nor accounted for counts as deleted", "s", 10, 86400
+        60.0,
+        "a task that is neither listed nor accounted for this long counts as deleted",
+        "s",
+        10,
+        86400,
     )
     max_tasks: int = setting(1000, "the most tasks of one array", "tasks", 1, 5000)
-    files_per_uid: int = setting(10_000, "campaign files of one user", "files", 1, 1_000_000)
-    mb_per_uid: int = setting(4096, "how large they are together", "MB", 1, 1_000_000)
+    files_per_uid: int = setting(
+        10_000, "the most campaign files of one user", "files", 1, 1_000_000
+    )
+    mb_per_uid: int = setting(
+        4096, "the most megabytes of campaign files of one user", "MB", 1, 1_000_000
+    )
     keep_campaigns_d: float = setting(
-        365.0, "so long after its end a campaign is purged; 0: never", "d", 0, 36500
+        365.0, "a campaign is purged this long after its end; 0: never", "d", 0, 36500
     )
 
 
@@ -42,9 +50,9 @@ class Runner:
 class CampaignsAt:
     """How campaigns use a cluster."""
 
-    predictor: Law = setting(Law.MEASURED, "how the number of tasks for its free slots is learnt")
+    predictor: Law = setting(Law.MEASURED, "the law by which the job ratio changes")
     flood_rate: float = setting(
-        0.1, "so many tasks of campaigns may wait, for each of its slots", "", 0, 10
+        0.1, "how many tasks of campaigns may wait, for each of its slots", "", 0, 10
     )
     start_s: float = setting(
         20.0,
@@ -54,10 +62,14 @@ class CampaignsAt:
         3600,
     )
     stress_script: str = setting(
-        "", "a script that prints how stressed the cluster is; empty: none", form=SCRIPT
+        "", "a script that prints the stress of the cluster; empty: none", form=SCRIPT
     )
-    stress_limit: float = setting(0.8, "nothing is sent while it is as stressed", "", 0, 1000000)
-    affinity: str = setting("", "whose campaigns it runs before those of others", form=PEOPLE)
+    stress_limit: float = setting(
+        0.8, "the stress from which on nothing is sent there", "", 0, 1000000
+    )
+    affinity: str = setting(
+        "", "users and groups whose campaigns come before those of others", form=PEOPLE
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +77,15 @@ class Metascheduler:
     """What decides which campaigns get the free slots."""
 
     share_by: ShareBy = setting(
-        ShareBy.NONE, "who shares them evenly; none: first come, first served"
+        ShareBy.NONE, "by whom free slots are shared evenly; none: first come, first served"
     )
-    half_life_h: float = setting(
-        24.0, "what somebody has used counts half after so long", "h", 0.1, 8760
-    )
+    half_life_h: float = setting(24.0, "the time after which past use counts half", "h", 0.1, 8760)
     first_tasks: int = setting(
-        5, "so many tasks of each who shares come before all shares", "tasks", 0, 1000
+        5, "tasks of each user, project or group that come before all shares", "tasks", 0, 1000
     )
-    priorities: str = setting("", "whose campaigns go first, the highest number", form=PRIORITIES)
+    priorities: str = setting(
+        "", "priorities of owners; the highest number comes first", form=PRIORITIES
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +94,13 @@ class Nikita:
 
     interval_s: float = setting(60.0, "the pause between two cycles of --loop", "s", 5, 3600)
     grace_s: float = setting(
-        60.0, "tasks above the flood rate wait so long before they are deleted", "s", 10, 86400
+        60.0, "how long tasks above the flood rate wait before they are deleted", "s", 10, 86400
     )
     waiting_s: float = setting(
-        900.0, "a task that waits longer is deleted, and sent again", "s", 60, 2592000
+        900.0, "a task that waits for longer is deleted, and sent again", "s", 60, 2592000
     )
     over_walltime_s: float = setting(
-        1800.0, "a task that runs so long after its walltime is deleted", "s", 60, 2592000
+        1800.0, "a task that runs this long after its walltime is deleted", "s", 60, 2592000
     )
 
 
@@ -99,29 +111,39 @@ class Failures:
     asked: int = setting(
         100, "how often a task may ask to run again (66 and 67)", "times", 0, 1000000
     )
-    preempted: int = setting(
-        1000, "how often it runs again because it lost its place", "times", 0, 1000000
+    preempted: int = setting(1000, "how often a preempted task runs again", "times", 0, 1000000)
+    site_fault: int = setting(
+        3, "how often a task runs again after its host was lost", "times", 0, 1000000
     )
-    site_fault: int = setting(3, "the same because its host was lost", "times", 0, 1000000)
     walltime: int = setting(
-        2, "the same, elsewhere, because it ran longer than its walltime", "times", 0, 1000000
+        2,
+        "how often a task runs again, elsewhere, after it overran its walltime",
+        "times",
+        0,
+        1000000,
     )
-    setup_error: int = setting(3, "the same because no cluster could start it", "times", 0, 1000000)
+    setup_error: int = setting(
+        3, "how often a task is tried again that no cluster could start", "times", 0, 1000000
+    )
     program_errors: int = setting(
-        5, "tasks in a row that fail by themselves close a cluster", "tasks", 1, 1000000
+        5, "how many tasks in a row that fail by themselves close a cluster", "tasks", 1, 1000000
     )
-    probe_s: float = setting(60.0, "a closed cluster is tried again after this", "s", 1, 86400)
-    probe_max_s: float = setting(3600.0, "which doubles up to this", "s", 1, 86400)
+    probe_s: float = setting(
+        60.0, "the pause before a closed cluster is tried again; each pause doubles", "s", 1, 86400
+    )
+    probe_max_s: float = setting(3600.0, "the longest such pause", "s", 1, 86400)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finalize:
     """What makes the end of a campaign shorter."""
 
-    copies: int = setting(2, "the most copies of a task that runs long; 0: none", "copies", 0, 2)
-    least_s: float = setting(60.0, "a task that has run for less gets none", "s", 1, 2592000)
+    copies: int = setting(2, "the most speculative attempts of a task; 0: none", "copies", 0, 2)
+    least_s: float = setting(
+        60.0, "how long a task must have run to get a speculative attempt", "s", 1, 2592000
+    )
     limit_s: float = setting(
-        3600.0, "so long after its last task was sent a campaign is at its end", "s", 60, 2592000
+        3600.0, "a campaign is at its end this long after its last task was sent", "s", 60, 2592000
     )
 
 
@@ -133,12 +155,12 @@ class Notifications:
         "/usr/sbin/sendmail", "the program that sends mails; empty: none are sent", form=SCRIPT
     )
     command: str = setting(
-        "", "a program that is given messages for gridnotify -j; empty: none", form=SCRIPT
+        "", "the program that gets messages of gridnotify -j; empty: none", form=SCRIPT
     )
     pause_s: float = setting(
-        60.0, "nobody gets a second message on one way within this", "s", 1, 86400
+        60.0, "the shortest time between two messages to a person by one way", "s", 1, 86400
     )
-    tries: int = setting(5, "a message that can't be sent is tried so often", "times", 1, 1000)
+    tries: int = setting(5, "how often a message is tried", "times", 1, 1000)
     retry_s: float = setting(
-        60.0, "the pause before the second try, then it doubles", "s", 1, 86400
+        60.0, "the pause before the second try; each further pause doubles", "s", 1, 86400
     )

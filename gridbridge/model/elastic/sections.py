@@ -97,33 +97,41 @@ class Way(StrEnum):
 class Balance:
     """When nodes are added to the site's own cluster, and when they are removed."""
 
-    policy: Rules = setting(Rules.DEMAND, "the rules that decide it")
+    policy: Rules = setting(Rules.DEMAND, "the policy that decides")
     queue: str = setting("all.q", "the queue whose slots count", form=OBJECT_NAME)
     max_nodes: int = setting(
-        0, "the most nodes of the cluster, with the master; 0: nothing is done", "nodes", 0, 100000
+        0,
+        "the most nodes of the cluster, with the master; 0: no node is added or removed",
+        "nodes",
+        0,
+        100000,
     )
-    min_nodes: int = setting(1, "the least, with the master", "nodes", 0, 100000)
+    min_nodes: int = setting(
+        1, "the least nodes of the cluster, with the master", "nodes", 0, 100000
+    )
     add_nodes_per_iteration: int = setting(
-        1, "of starcluster: the most that one round adds", "nodes", 1, 10000
+        1, "of starcluster: the most nodes that one round adds", "nodes", 1, 10000
     )
     job_wait_time_s: float = setting(
-        900.0, "of starcluster: nodes are added when a job has waited longer", "s", 0, 2592000
+        900.0, "of starcluster: how long a job waits before nodes are added", "s", 0, 2592000
     )
     kill_after_min: int = setting(
         45,
-        "of starcluster: an idle node is removed from this minute of each of its hours on",
+        "of starcluster: the minute of its hour from which on an idle node is removed",
         "min",
         0,
         59,
     )
     stabilization_s: float = setting(
-        180.0, "of starcluster: nothing is done so long after the last change", "s", 0, 86400
+        180.0, "of starcluster: the pause after a change", "s", 0, 86400
     )
-    apply: bool = setting(False, "nodes are really added and removed; else it is only told")
-    interval_s: float = setting(60.0, "how long --loop waits between two rounds", "s", 5, 86400)
+    apply: bool = setting(
+        False, "whether nodes are added and removed; false: rounds only say what they would do"
+    )
+    interval_s: float = setting(60.0, "the pause between two rounds of --loop", "s", 5, 86400)
     node_prefix: str = setting(
         "",
-        "what the names of new nodes begin with; empty: the cluster's name and -n",
+        "the beginning of new nodes' names; empty: the cluster's name and -n",
         form=HOST_PREFIX,
     )
     join_timeout_s: float = setting(
@@ -134,15 +142,19 @@ class Balance:
         86400,
     )
     silent_timeout_s: float = setting(
-        900.0, "an idle node goes when its execution daemon is silent so long", "s", 30, 604800
+        900.0,
+        "an idle node is removed when its execution daemon is silent for so long",
+        "s",
+        30,
+        604800,
     )
     protect_after: int = setting(
-        3, "a pool is left out when so many of its nodes in a row failed", "nodes", 1, 1000
+        3, "how many nodes of a pool in a row fail before the pool is left out", "nodes", 1, 1000
     )
-    protected_s: float = setting(3600.0, "how long it is left out then", "s", 0, 604800)
-    kill_master: bool = setting(False, "--kill-master may end the master's machine, too")
+    protected_s: float = setting(3600.0, "how long such a pool is left out", "s", 0, 604800)
+    kill_master: bool = setting(False, "whether --kill-master may end the master's machine, too")
     fill_first: bool = setting(
-        False, "a new node gets jobs only when the nodes before it are full, so that nodes empty"
+        False, "whether nodes are filled one after the other, so that others empty"
     )
 
     def prefix_at(self, cluster: str) -> str:
@@ -155,30 +167,28 @@ class Demand:
     """What policy demand does besides."""
 
     wait_s: float = setting(
-        0.0, "nodes are added when a task could have started for longer", "s", 0, 2592000
+        0.0, "how long a task could have started before nodes are added", "s", 0, 2592000
     )
     target_wait_s: float = setting(
         0.0,
-        "no node is added if the present slots finish the waiting tasks in this time and a node's"
-        " boot; 0: nodes are added all the same",
+        "no node is added if present slots finish the waiting tasks in this "
+        "time and a boot; 0: nodes are added all the same",
         "s",
         0,
         2592000,
     )
     add_at_once: int = setting(
-        0, "the most nodes that one round adds; 0: as many as are wanted", "nodes", 0, 10000
+        0, "the most nodes that one round adds; 0: no limit", "nodes", 0, 10000
     )
     max_booting: int = setting(
-        0, "the most nodes that are on their way; 0: there is no limit", "nodes", 0, 10000
+        0, "the most nodes that are on their way; 0: no limit", "nodes", 0, 10000
     )
     boot_timeout_s: float = setting(
-        1800.0, "a node that is on its way for longer is not reckoned with", "s", 10, 86400
+        1800.0, "a node that is on its way for longer does not count any more", "s", 10, 86400
     )
-    retry_s: float = setting(
-        600.0, "a pool that had no capacity is left out for so long", "s", 0, 86400
-    )
+    retry_s: float = setting(600.0, "how long a pool without capacity is left out", "s", 0, 86400)
     idle_timeout_s: float = setting(
-        300.0, "a node is removed when it has been idle for so long", "s", 0, 2592000
+        300.0, "how long a node is idle before it is removed", "s", 0, 2592000
     )
     stuck_after_s: float = setting(
         900.0,
@@ -189,27 +199,29 @@ class Demand:
         2592000,
     )
     billing_s: float = setting(
-        1.0, "what is paid for at once: 3600 where each begun hour is", "s", 1, 86400
+        1.0, "the unit of time that is paid for, such as 3600 for begun hours", "s", 1, 86400
     )
     billing_window: float = setting(
-        0.25, "an idle node is removed in this last part of the time that is paid for", "", 0, 1
+        0.25, "the last part of the paid time, in which an idle node is removed", "", 0, 1
     )
     spare_slots: int = setting(0, "slots that stay free for new jobs", "slots", 0, 1000000)
     spare_nodes: int = setting(0, "nodes that stay idle for new jobs", "nodes", 0, 100000)
     budget_hour: float = setting(
-        0.0, "the most that all nodes of pools cost an hour; 0: there is no limit", "", 0, 1e9
+        0.0, "the most that all nodes of pools cost an hour; 0: no limit", "", 0, 1e9
     )
     budget_month: float = setting(
-        0.0, "the most that they cost in a month; 0: there is no limit", "", 0, 1e9
+        0.0, "the most that all nodes of pools cost a month; 0: no limit", "", 0, 1e9
     )
     schedule: str = setting(
-        "", "how many nodes there may be at which hours; the first that fits holds", form=SCHEDULE
+        "",
+        "the least and most nodes by days and hours; the first entry that fits holds",
+        form=SCHEDULE,
     )
     grow_pause_s: float = setting(
-        0.0, "nothing is added so long after the last change", "s", 0, 86400
+        0.0, "the pause after a change before nodes are added", "s", 0, 86400
     )
     shrink_pause_s: float = setting(
-        180.0, "nothing is removed so long after the last change", "s", 0, 86400
+        180.0, "the pause after a change before nodes are removed", "s", 0, 86400
     )
 
 
@@ -225,21 +237,33 @@ class Restriction(StrEnum):
 class Squeeze:
     """When nodes are put on standby instead of given back, and when they are woken."""
 
-    enabled: bool = setting(False, "nodes are put on standby, and woken")
+    enabled: bool = setting(False, "whether hosts are put on standby and woken")
     minimal_reserve: float = setting(
-        1.0, "standard requests that have to be free for each working host", "", 0, 100000
+        1.0,
+        "free standard requests for each working host, below which hosts are woken",
+        "",
+        0,
+        100000,
     )
     target_reserve: float = setting(
-        2.0, "those that stay free when hosts are put on standby", "", 0, 100000
+        2.0,
+        "free standard requests for each working host that remain when hosts rest",
+        "",
+        0,
+        100000,
     )
-    on_each: bool = setting(False, "each host has its reserve itself, not all of them together")
+    on_each: bool = setting(
+        False, "whether each host has the reserve itself, not all hosts together"
+    )
     standard_slots: int = setting(1, "the slots of a standard request", "slots", 1, 100000)
     standard_request: Asks = setting(
-        Asks(), "what else it asks for on one host: amounts of consumables", form=ASKED
+        Asks(),
+        "what else a standard request asks for on one host: amounts of consumables",
+        form=ASKED,
     )
     restriction: Restriction = setting(
         Restriction.IDLE,
-        "which nodes may rest: idle ones, those of tasks that can run again elsewhere, or all",
+        "hosts that may rest: idle ones, also those of tasks that can run again elsewhere, or all",
     )
 
 
@@ -247,9 +271,9 @@ class Squeeze:
 class Pool:
     """Where nodes of one kind come from."""
 
-    provider: str = setting("", "who makes its nodes; empty: nobody yet", form=PROVIDER)
-    image: str = setting("", "what its nodes boot; empty: as its provider says", form=WORD)
-    size: str = setting("", "how large they are; empty: as its provider says", form=WORD)
+    provider: str = setting("", "the provider of its nodes; empty: none yet", form=PROVIDER)
+    image: str = setting("", "the image of its nodes; empty: the provider's", form=WORD)
+    size: str = setting("", "the size of its nodes; empty: the provider's", form=WORD)
     host_key: str = setting(
         "", "the host key of an image that has its own; empty: it is learnt", form=HOST_KEY
     )
@@ -263,25 +287,25 @@ class Pool:
     queues: str = setting(
         "", "the queues that it joins; empty: those of its host groups", form=QUEUES
     )
-    priority: int = setting(0, "pools with the highest come first", "", -1000, 1000)
+    priority: int = setting(0, "pools with the highest priority are taken first", "", -1000, 1000)
     price: float = setting(0.0, "what a node costs an hour", "", 0, 1e9)
-    prices: str = setting("", "what it costs at some hours of the day", form=PRICES)
-    limit: int = setting(0, "the most nodes; 0: as many as max_nodes", "nodes", 0, 100000)
-    quota: int = setting(
-        0, "the most slots that its provider gives; 0: there is no limit", "slots", 0, 10000000
+    prices: str = setting("", "what a node costs at some hours of the day", form=PRICES)
+    limit: int = setting(
+        0, "the most nodes of the pool; 0: as many as max_nodes", "nodes", 0, 100000
     )
-    spot: bool = setting(False, "its nodes may be taken back by their provider")
+    quota: int = setting(
+        0, "the most slots that its provider gives; 0: no limit", "slots", 0, 10000000
+    )
+    spot: bool = setting(False, "whether the provider may take its nodes back")
     boot_s: float = setting(300.0, "how long a node takes until it runs tasks", "s", 0, 86400)
     span: int = setting(
         0,
-        "the most nodes that stand so close that a parallel task may use them; 0: all",
+        "the most nodes that stand close enough to share a parallel task; 0: all",
         "nodes",
         0,
         100000,
     )
-    spans: int = setting(
-        0, "how many such groups of nodes there may be; 0: there is no limit", "groups", 0, 100000
-    )
+    spans: int = setting(0, "the most such groups of nodes; 0: no limit", "groups", 0, 100000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,15 +314,17 @@ class Bootstrap:
 
     steps: str = setting(
         "",
-        "what is done on a new machine, by ssh; empty: nothing, its image does it all",
+        "the steps that are done on a new machine by ssh; empty: none, its image does it all",
         form=STEPS,
     )
-    user: str = setting("", "who logs in there, and may sudo", form=WORD)
+    user: str = setting("", "the login on new machines, which may sudo", form=WORD)
     key: str = setting("", "the file of that login's private key", form=FILE)
     people: str = setting(
         "", "the accounts that step people makes there, as they are here", form=PEOPLE
     )
-    mounts: str = setting("", "the file with what step mounts adds to fstab(5) there", form=FILE)
+    mounts: str = setting(
+        "", "the file of lines that step mounts adds to fstab(5) there", form=FILE
+    )
     timeout_s: float = setting(120.0, "how long each step may take", "s", 1, 3600)
     export: str = setting(
         "", "the program that root runs here with the name of each new host", form=FILE
@@ -312,24 +338,30 @@ class Bootstrap:
 class ProviderSection:
     """Who makes machines; each kind has keys of its own."""
 
-    kind: ProviderKind = setting(ProviderKind.COMMAND, "how it is asked")
-    timeout_s: float = setting(60.0, "how long each of its answers may take", "s", 1, 3600)
-    program: str = setting("", "of command, and of power: the program that does it", form=FILE)
+    kind: ProviderKind = setting(ProviderKind.COMMAND, "how the provider is asked")
+    timeout_s: float = setting(60.0, "how long each answer may take", "s", 1, 3600)
+    program: str = setting("", "of command and power: the program that is asked", form=FILE)
     region: str = setting("", "of ec2 and libcloud: where its machines are", form=WORD)
     endpoint: str = setting("", "of ec2: the address of a cloud that speaks as EC2 does", form=URL)
     credentials: str = setting(
-        "", "of ec2 and libcloud: a file that only its reader can read", form=FILE
+        "",
+        "of ec2 and libcloud: the file of keys, readable for the balancer's account alone",
+        form=FILE,
     )
-    image: str = setting("", "of ec2 and libcloud: what machines boot", form=WORD)
-    size: str = setting("", "of ec2 and libcloud: how large they are", form=WORD)
+    image: str = setting("", "of ec2 and libcloud: the image of machines", form=WORD)
+    size: str = setting("", "of ec2 and libcloud: the size of machines", form=WORD)
     key_name: str = setting("", "of ec2 and libcloud: the cloud's name of our ssh key", form=WORD)
-    user_data: str = setting("", "of ec2: a file that new machines are given", form=FILE)
+    user_data: str = setting("", "of ec2: the file that new machines get as user data", form=FILE)
     subnet: str = setting("", "of ec2: the network of its machines", form=WORD)
     security_groups: str = setting("", "of ec2: the ids of their security groups", form=WORDS)
     driver: str = setting("", "of libcloud: the name of its driver", form=WORD)
-    arguments: Asks = setting(Asks(), "of libcloud: what else its driver is given", form=ARGUMENTS)
+    arguments: Asks = setting(
+        Asks(), "of libcloud: further arguments of its driver", form=ARGUMENTS
+    )
     way: Way = setting(Way.IPMI, "of power: how hosts are switched on and off")
-    broadcast: str = setting("", "of power by wake: where the packet is sent", form=PLACE)
+    broadcast: str = setting(
+        "", "of power by wake: the address to which the packet is sent", form=PLACE
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +370,10 @@ class PoweredHost:
 
     provider: str = setting("", "its section [provider.NAME] of kind power", form=PROVIDER)
     bmc: str = setting("", "by ipmi: the address of its management controller", form=PLACE)
-    user: str = setting("", "by ipmi: the account there", form=WORD)
-    password_file: str = setting("", "by ipmi: a file that only its reader can read", form=FILE)
+    user: str = setting("", "by ipmi: the account on that controller", form=WORD)
+    password_file: str = setting(
+        "",
+        "by ipmi: the file of its password, readable for the balancer's account alone",
+        form=FILE,
+    )
     mac: str = setting("", "by wake: the hardware address of its network card", form=MAC)

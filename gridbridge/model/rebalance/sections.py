@@ -12,12 +12,13 @@ class Rebalance:
     """How far hosts may differ, and how much is moved at once."""
 
     level: int = setting(
-        1, "what is rebalanced without being asked; 0: nothing, 1: what is uneven, 2: every job",
+        1, "what rounds rebalance by themselves; 0: nothing, 1: what is uneven, "
+"2: every job",
         "", 0, 2,
     )  # fmt: skip
     tasks_per_round: int = setting(10, "the most copies that one round moves", "copies", 1, 100000)
     bytes_per_round: int = setting(
-        300 * GB, "the most that one round moves to even hosts out", "bytes", 0, 10**18
+        300 * GB, "the most bytes that one round moves to even hosts out", "bytes", 0, 10**18
     )
     tasks_per_host: int = setting(
         4, "the most copies of a job that one round takes from a host, or gives to one",
@@ -27,42 +28,42 @@ class Rebalance:
         50_000_000, "smaller copies are not moved to even disks out", "bytes", 0, 10**18
     )
     disk_share: float = setting(
-        0.75, "a copy takes at most this part of what is free at its target", "", 0.01, 1
+        0.75, "the largest part of a target's free disk that a copy takes", "", 0.01, 1
     )
     extreme_ratio: float = setting(
         1.1, "a host is heavy above the mean times this, and light below the mean divided by it",
         "", 1, 100,
     )  # fmt: skip
     other_extreme: float = setting(
-        0.2, "the part of the hosts that is looked at on the other side", "", 0.01, 1
+        0.2, "the part of the hosts on the other side that is looked at", "", 0.01, 1
     )
     min_free_bytes: int = setting(
-        20 * GB, "a host that has no more free gets nothing", "bytes", 0, 10**18
+        20 * GB, "a host with no more free disk gets no copy", "bytes", 0, 10**18
     )
     full_free_bytes: int = setting(
-        10 * GB, "a host that has no more free is full: copies leave it", "bytes", 0, 10**18
+        10 * GB, "a host with no more free disk is full: copies leave it", "bytes", 0, 10**18
     )
     least_wait_s: float = setting(
-        60.0, "a task that waits at its host for less is left alone", "s", 0, 86400
+        60.0, "a task that has waited for less is not moved", "s", 0, 86400
     )
     active_s: float = setting(
-        86400.0, "a job counts as active when it ran so lately", "s", 0, 31536000
+        86400.0, "a job that ran within this time is active", "s", 0, 31536000
     )
     host_rest_s: float = setting(
-        180.0, "a host that got a task gets none again before", "s", 0, 31536000
+        180.0, "the pause before a host that got a task gets another", "s", 0, 31536000
     )
     replicated_rest_s: float = setting(
-        900.0, "a host offers half of what is free for so long after it got a replica",
+        900.0, "how long a host offers half of its free disk after it got a replica",
         "s", 0, 31536000,
     )  # fmt: skip
     job_rest_s: float = setting(
-        43200.0, "a job is not rebalanced again without being asked before", "s", 0, 31536000
+        43200.0, "the pause before a round rebalances a job again", "s", 0, 31536000
     )
     sibling_weight: float = setting(
         40.0, "what each copy of the same job adds to a host's load", "", 0, 1000
     )
-    active_weight: float = setting(30.0, "what used slots count in a host's load", "", 0, 1000)
-    disk_weight: float = setting(70.0, "what its used disk counts", "", 0, 1000)
+    active_weight: float = setting(30.0, "what used slots add to a host's load", "", 0, 1000)
+    disk_weight: float = setting(70.0, "what used disk adds to a host's load", "", 0, 1000)
     moves_from_failed: int = setting(
         6, "the most copies on their way from failed hosts at once", "copies", 1, 100000
     )
@@ -73,5 +74,5 @@ class Rebalance:
         4, "the most copies of datasets that a round has on their way at once", "copies", 1, 1000
     )
     verify_every_s: float = setting(
-        86400.0, "a round reads replicas again that were read last before so long", "s", 0, 31536000
+        86400.0, "a replica that was last read longer ago is read again", "s", 0, 31536000
     )

@@ -12,15 +12,17 @@ class Storage:
     cluster: str = field(metadata=known("the cluster whose hosts see it", form=CLUSTER_NAME))
     path: str = field(metadata=known("the folder, as that cluster sees it", form=ABSOLUTE_PATH))
     max_bytes: int = setting(
-        0, "the most that one account keeps there; 0: what the filesystem has", "bytes", 0, 10**18
+        0, "the most bytes of one account there; 0: what the filesystem has", "bytes", 0, 10**18
     )
     bwlimit_kib_per_s: int = setting(
-        0, "the most that a copy carries into it; 0: no limit", "KiB/s", 0, 10**9
+        0, "the fastest that a copy is carried into it; 0: no limit", "KiB/s", 0, 10**9
     )
     copies_at_once: int = setting(
         2, "the most copies of one person that go into it at once", "copies", 1, 1000
     )
-    drained: bool = setting(False, "whether replicas leave it for other areas, and none comes", "")
+    drained: bool = setting(
+        False, "whether replicas leave it for other areas, and no replica comes", ""
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,10 +30,10 @@ class Site:
     """What holds for this machine and its cluster."""
 
     cluster: str = field(metadata=known("the name of this site and its cluster", form=CLUSTER_NAME))
-    service_account: str = setting("gridbridge", "who runs the service, never root", form=ACCOUNT)
+    service_account: str = setting("gridbridge", "the service's account, never root", form=ACCOUNT)
     state: str = setting("sqlite:////var/lib/gridbridge/state.db", "the state file", form=STATE_URL)
-    min_uid: int = setting(1000, "nothing is done as a uid below this one", "", 1, MAX_UID)
-    transfer_host: str = setting("", "where login nodes run grid commands, by ssh", form=SSH_PLACE)
+    min_uid: int = setting(1000, "no program acts as a uid below this one", "", 1, MAX_UID)
+    transfer_host: str = setting("", "where grid commands of login nodes run", form=SSH_PLACE)
     keep_decisions_h: float = setting(168.0, "how long decisions are kept for replay", "h", 0, 8760)
     queue_order: QueueOrder = setting(QueueOrder.SEQ_NO, "what orders the transfer queues")
     log_level: LogLevel = setting(LogLevel.INFO, "the least important lines that are logged")

@@ -69,12 +69,12 @@ class ResourceRule:
     """What becomes of a resource that a job asks for with -l."""
 
     to: str = setting("", "its name there", form=RESOURCE_THERE)
-    scale: float = setting(1.0, "so many times the amount", "", 1e-06, 1000000.0)
-    unit: Unit = setting(Unit.AS_IT_IS, "in what the amount is written there")
+    scale: float = setting(1.0, "the factor of the amount", "", 1e-06, 1000000.0)
+    unit: Unit = setting(Unit.AS_IT_IS, "the unit in which the amount is written there")
     relation: Relation = setting(Relation.AS_USUAL, "of OAR: how a property compares; empty is =")
-    default: str = setting("", "asked for when a job does not", form=AMOUNT)
-    drop: bool = setting(False, "not asked for there")
-    require: bool = setting(False, "a job has to ask for it")
+    default: str = setting("", "the value that is asked for when a job asks for none", form=AMOUNT)
+    drop: bool = setting(False, "whether it is left out there")
+    require: bool = setting(False, "whether a job has to ask for it")
     reject: str = setting("", "why no job that asks for it can go there", form=ANY_TEXT)
 
 
@@ -83,7 +83,7 @@ class PeRule:
     """What becomes of a parallel environment."""
 
     to: str = setting("", "its name there", form=THERE)
-    scale: float = setting(1.0, "so many times the granted slots", "", 0.001, 1000.0)
+    scale: float = setting(1.0, "the factor of the granted slots", "", 0.001, 1000.0)
     spread: str = setting("", "of OAR: how slots lie on nodes (allocation_rule)", form=SPREAD)
     reject: str = setting("", "why no job that asks for it can go there", form=ANY_TEXT)
 
@@ -93,7 +93,7 @@ class ProjectRule:
     """What becomes of a project; the rule for all holds for jobs without one, too."""
 
     to: str = setting("", "its name there", form=THERE)
-    drop: bool = setting(False, "no project there")
+    drop: bool = setting(False, "whether jobs have no project there")
     reject: str = setting("", "why none of its jobs can go there", form=ANY_TEXT)
 
 

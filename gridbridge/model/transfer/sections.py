@@ -43,30 +43,30 @@ class TransferQueue:
     pending_limit: int = field(metadata=known("waiting jobs that close it", "jobs", 0, MAX_SLOTS))
     slots: int = field(metadata=known("its slots, as setup writes them", "slots", 1, MAX_SLOTS))
     asks: Asks = setting(Asks(), "what its jobs ask for by default", form=ASKED)
-    oar_queue: str = setting("", "of OAR: the queue of jobs that ask for no other", form=OAR_QUEUE)
+    oar_queue: str = setting("", "of OAR: the queue of jobs that ask for no queue", form=OAR_QUEUE)
     oar_type: str = setting("", "of OAR: its jobs' types, as oarsub -t takes them", form=OAR_TYPES)
-    remote_usage: bool = setting(True, "a root epilog adds remote usage to the local accounting")
+    remote_usage: bool = setting(True, "whether an epilog adds remote usage to local accounting")
     identity: Identity = setting(Identity.HOME, "whether JOB_ID is the home or the remote number")
-    staged: bool = setting(True, "by ssh: standard output and error of every job come home")
-    stage_in: str = setting("", "by ssh: carried there for jobs that declare none", form=STAGED_IN)
-    stage_out: str = setting("", "by ssh: carried home for jobs that declare none", form=STAGED_OUT)
+    staged: bool = setting(True, "by ssh: whether standard output and error of every job come home")
+    stage_in: str = setting("", "by ssh: files carried there if a job names none", form=STAGED_IN)
+    stage_out: str = setting("", "by ssh: files carried home if a job names none", form=STAGED_OUT)
     recall_wait_s: float = setting(600.0, "a task comes home after this; 0: never", "s", 0, YEAR_S)
     recall_limit: int = setting(2, "how often a task is recalled at most", "recalls", 1, 100)
-    recall_unreachable_s: float = setting(300.0, "home from a silent cluster", "s", 10, YEAR_S)
+    recall_unreachable_s: float = setting(300.0, "silence before tasks return", "s", 10, YEAR_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poller:
     """The one process that asks remote clusters."""
 
-    interval_s: float = setting(5.0, "the shortest time between two queries", "s", 5, 3600)
+    interval_s: float = setting(5.0, "the least time between queries of a cluster", "s", 5, 3600)
     query_share: float = setting(0.05, "the largest share of time that queries take", "", 0.001, 1)
     spool_interval_s: float = setting(0.5, "the time between two looks at the spool", "s", 0.1, 60)
-    stale_s: float = setting(30.0, "values older than this close the queues", "s", 5, 86400)
+    stale_s: float = setting(30.0, "load values older than this close the queues", "s", 5, 86400)
     lost_polls: int = setting(2, "good answers without a job before a look-up", "answers", 1, 100)
-    ended_lookup_s: float = setting(600.0, "how long we await a lost job's record", "s", 1, 86400)
-    vocabulary_s: float = setting(60.0, "between two looks at a cluster's names", "s", 5, 86400)
-    spool_files_per_uid: int = setting(2000, "spool messages of one user", "files", 1, 1_000_000)
+    ended_lookup_s: float = setting(600.0, "how long a lost job's end is looked up", "s", 1, 86400)
+    vocabulary_s: float = setting(60.0, "the pause between readings of names", "s", 5, 86400)
+    spool_files_per_uid: int = setting(2000, "most spool messages of a user", "files", 1, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +75,8 @@ class Breaker:
 
     failures: int = setting(5, "fast failures in a row that close the queues", "jobs", 1, 1_000_000)
     fast_s: float = setting(60.0, "a job that fails within this time failed fast", "s", 1, 3600)
-    pause_s: float = setting(60.0, "how long they close at first; then it doubles", "s", 1, 86400)
-    pause_max_s: float = setting(3600.0, "how long they are closed at most", "s", 1, 86400)
+    pause_s: float = setting(60.0, "the first pause of the queues; then it doubles", "s", 1, 86400)
+    pause_max_s: float = setting(3600.0, "how long the queues close at most", "s", 1, 86400)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
