@@ -37,8 +37,18 @@ def leave_root(name: str) -> None:
 
 
 def words_as(name: str) -> tuple[str, ...]:
-    """Return the words by which root starts a program as this account, without root's groups."""
-    return ("/usr/bin/setpriv", "--clear-groups", "--reuid", name, "--")
+    """Return the words before a program by which root asks as this account, with its groups.
+
+    None for others than root, and without such an account: they ask as themselves.
+    """
+    if os.geteuid() != 0:
+        return ()
+    try:
+        account = pwd.getpwnam(name)
+    except KeyError:
+        return ()
+    ids = (f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}")
+    return ("/usr/bin/setpriv", *ids, "--init-groups", "--")
 
 
 def lift_limits() -> int:

@@ -22,13 +22,13 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 
 
 def findings(account: str, folder: str = ADMISSION, owner: int = trust.ROOT) -> Iterator[Finding]:
-    """Judge the rules as an account loads them (empty: our own); nothing where there are none."""
+    """Judge the rules as the service's account loads them; nothing where there are none."""
     if not os.path.lexists(folder):
         return
-    become = words_as(account) if account else ()
     item = f"admission rules {folder}"
     try:
-        run((*become, sys.executable, *MODULE, folder, str(owner)), ENVIRONMENT, LOAD_S).checked()
+        argv = (*words_as(account), sys.executable, *MODULE, folder, str(owner))
+        run(argv, ENVIRONMENT, LOAD_S).checked()
     except CommandFailed as error:
         words = f"not loaded after {LOAD_S:.0f} s" if error.status is None else error.words
         yield Finding(

@@ -136,7 +136,8 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]
         states = threads.submit(_states, policy, asked[policy.site.cluster])
         files = threads.submit(_files, policy)
         own = threads.submit(lambda: tuple(balancer.findings(policy, clock)))
-        admitting = threads.submit(lambda: tuple(admission.findings(_reader(policy))))
+        account = policy.site.service_account
+        admitting = threads.submit(lambda: tuple(admission.findings(account)))
         facts = host_facts(policy)  # while the cells are asked
     cells = {name: seen.result() for name, seen in asked.items()}
     yield from transfer_host.program_findings(facts)
@@ -167,12 +168,6 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Finding]
     has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
     for queue, situation in situations.items():
         yield from _queue(queue, situation, facts.poller if has_values else None)
-
-
-def _reader(policy: Policy) -> str:
-    """Return the account that loads admission rules for root; empty: we do."""
-    account = policy.site.service_account
-    return account if os.geteuid() == 0 and host.uid_of(account) else ""
 
 
 def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[Finding]:

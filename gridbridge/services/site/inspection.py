@@ -154,8 +154,7 @@ def _import_trouble(account: str) -> str:
     """Run our interpreter as an ordinary user, if there is one; return its error message."""
     if not host.uid_of(account):
         return ""
-    become = words_as(account) if os.getuid() == 0 else ()
-    argv = (*become, PYTHON, "-I", "-c", f"import {HOT}")
+    argv = (*words_as(account), PYTHON, "-I", "-c", f"import {HOT}")
     try:
         run(argv, {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, IMPORT_S).checked()
     except CommandFailed as error:

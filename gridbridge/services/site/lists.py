@@ -13,6 +13,7 @@ from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_HOME, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup import Finding, State
 from gridbridge.shell import host
+from gridbridge.shell.account import words_as
 from gridbridge.shell.runner import run
 
 LIMIT_S = 30.0
@@ -49,10 +50,8 @@ def _finding(pool: str, trouble: str | None) -> Finding:
 
 def _troubles(path: str) -> Mapping[str, str]:
     """Return of each pool why there is no list; CommandFailed without an answer in time."""
-    is_other = os.geteuid() == 0 and host.uid_of(BALANCE_ACCOUNT)
-    become = ("/usr/sbin/runuser", "-u", BALANCE_ACCOUNT, "--") if is_other else ()
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": BALANCE_HOME}
-    argv = (*become, sys.executable, *MODULE, path)
+    argv = (*words_as(BALANCE_ACCOUNT), sys.executable, *MODULE, path)
     printed = run(argv, environment, LIMIT_S).checked().stdout
     try:
         return dict(json.loads(printed.splitlines()[-1]))
