@@ -22,6 +22,7 @@ from gridbridge.model.request import (
     Request,
     as_sql,
     is_place,
+    long_name,
     relation_of,
 )
 from gridbridge.model.route import Cell
@@ -282,15 +283,19 @@ def submit_held(cell: Cell, spec: JobSpec) -> Argv:
 
 
 def _hard(request: Request) -> Pairs:
-    """Return the conditions as one expression for each name (complex(5), matching of strings).
+    """Return the conditions as one expression for each resource (complex(5), matching of strings).
 
-    From two requests for one name qsub would take the last.
+    From two requests for one name qsub would take the last, and the qmaster both of a resource's
+    name and its shortcut.
     """
-    found: dict[str, list[str]] = {}
+    names: dict[str, str] = {}
+    found: dict[str, dict[str, None]] = {}
     for clause in (*((pair,) for pair in request.hard), *request.either):
-        texts = "|".join(_expression(relation_of(name)[1], value) for name, value in clause)
-        found.setdefault(relation_of(clause[0][0])[0], []).append(texts)
-    return tuple((name, _all_of(texts)) for name, texts in found.items())
+        text = "|".join(_expression(relation_of(name)[1], value) for name, value in clause)
+        name = relation_of(clause[0][0])[0]
+        names.setdefault(long_name(name), name)
+        found.setdefault(long_name(name), {})[text] = None
+    return tuple((names[resource], _all_of([*texts])) for resource, texts in found.items())
 
 
 def _all_of(texts: list[str]) -> str:
@@ -329,11 +334,11 @@ def _unequal(hard: Pairs) -> list[str]:
 
     No string equals two values, and a number can be asked for once alone (complex(5)).
     """
-    found: dict[str, list[str]] = {}
+    found: dict[str, dict[str, str]] = {}
     for name, value in hard:
         if relation_of(name)[1] == "=" and WILD.isdisjoint(value):
-            found.setdefault(name, []).append(as_sql(name, value))
-    return next((texts for texts in found.values() if len(texts) > 1), [])
+            found.setdefault(long_name(name), {})[value] = as_sql(name, value)
+    return next(([*texts.values()] for texts in found.values() if len(texts) > 1), [])
 
 
 def _is_expressible(name: str, value: str) -> bool:
@@ -385,6 +390,10 @@ def without_places(strictness: str, pairs: Pairs) -> Argv:
 
 
 def resources(strictness: str, pairs: Pairs) -> Argv:
-    """Return `-hard -l a=1 -hard -l b=2`; a name without a value stands alone."""
-    wanted = [f"{name}={value}" if value else name for name, value in pairs]
+    """Return `-hard -l a=1 -hard -l b=2`; a name without a value stands alone.
+
+    Of two requests for a resource, as by its name and its shortcut, the last counts, as for qsub.
+    """
+    last = {long_name(name): (name, value) for name, value in pairs}
+    wanted = [f"{name}={value}" if value else name for name, value in last.values()]
     return tuple(word for each in wanted for word in (strictness, "-l", each))

@@ -131,6 +131,19 @@ def test_a_start_time_is_put_far_ahead_and_given_back_with_its_note() -> None:
     assert commands.undefer(CELL, "7", 0)[2] == "197001020000.00"
 
 
+def test_a_resource_by_its_name_and_its_shortcut_is_one_request() -> None:
+    """The qmaster would keep both, and each would have to be met."""
+    asked = Request(hard=(("vf", "1G"), ("h_rt", "60"), ("virtual_free", "1G")))
+
+    assert submit(asked)[-6:] == ("-hard", "-l", "vf=1G", "-hard", "-l", "h_rt=60")
+    assert commands.refusal(asked) == ""
+    assert commands.resources("-soft", (("vf", "1G"), ("virtual_free", "2G"))) == (
+        "-soft",
+        "-l",
+        "virtual_free=2G",
+    )
+
+
 def test_a_resource_may_have_one_of_several_values() -> None:
     """As complex(5) has it for strings; a cell whose resource is a number refuses it."""
     asked = Request(either=((("arch", "lx-*"), ("arch", "sol-*")),))
@@ -150,6 +163,7 @@ def test_a_resource_may_have_one_of_several_values() -> None:
             Request(hard=(("mem", "2G"), ("mem", "3G"))),
             "one value of a resource, not mem=2G and mem=3G",
         ),
+        (Request(hard=(("vf", "1G"), ("virtual_free", "2G"))), "not vf=1G and virtual_free=2G"),
         (Request(hard=(("a", "1"), ("a~", "1%"), ("a", "2"))), "not a=1 and a=2"),
         (Request(either=((("a", "1"), ("b", "2")),)), "one of several resources, a=1 or b=2"),
     ],

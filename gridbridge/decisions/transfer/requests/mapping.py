@@ -6,6 +6,7 @@ load this module when a queue has a mapping.
 
 from gridbridge.errors import ParseError, Unmappable
 from gridbridge.model import amounts
+from gridbridge.model.request import long_name
 from gridbridge.model.transfer.mapping import (
     EVERY_JOB,
     PE,
@@ -84,26 +85,29 @@ def translate(asked: Asked, mapping: Mapping, remote: str) -> Asked:
 def _with_defaults(there: Pairs, asked: Asked, mapping: Mapping, remote: str) -> Pairs:
     """Add the defaults for resources that the job does not ask for.
 
-    An unlimited amount counts as no request. A request under the same name replaces a default.
+    An unlimited amount counts as no request. A request for the same resource, by its name or its
+    shortcut, replaces a default.
     """
-    names = {name for name, value in asked.hard if not amounts.is_unlimited(value)}
-    missing = [(name, rule) for name, rule in mapping.of(RESOURCE) if name not in names]
+    names = {long_name(name) for name, value in asked.hard if not amounts.is_unlimited(value)}
+    missing = [(name, rule) for name, rule in mapping.of(RESOURCE) if long_name(name) not in names]
     for name, rule in missing:
         if rule.require:
             raise Unmappable(
                 f"{remote} takes no job that does not ask for {name}, hard; qsub -l {name}="
             )
     defaults = [_pair(name, rule.default, rule) for name, rule in missing if rule.default]
-    taken = {name for name, _ in there}
-    return there + tuple(pair for pairs in defaults for pair in pairs if pair[0] not in taken)
+    taken = {long_name(name) for name, _ in there}
+    more = (pair for pairs in defaults for pair in pairs)
+    return there + tuple(pair for pair in more if long_name(pair[0]) not in taken)
 
 
 def _met(hard: Pairs) -> Pairs:
     """Merge two resources of home that are one there: ask for an amount that suits both."""
-    most: dict[str, str] = {}
+    most: dict[str, tuple[str, str]] = {}
     for name, value in hard:
-        most[name] = _larger(name, most.get(name, value), value)
-    return tuple(most.items())
+        first, before = most.get(long_name(name), (name, value))
+        most[long_name(name)] = first, _larger(name, before, value)
+    return tuple(most.values())
 
 
 def _larger(name: str, one: str, other: str) -> str:

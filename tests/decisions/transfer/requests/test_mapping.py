@@ -169,3 +169,14 @@ def test_every_kind_has_rules_of_its_own() -> None:
 
     assert (translated.hard, translated.pe) == ((("resource-x", "1"),), "pe-x")
     assert (translated.project, translated.queues) == ("project-x", ("queue-x",))
+
+
+def test_a_shortcut_and_its_resource_are_one_request() -> None:
+    """An amount suits both; a default is for a job that asks for neither."""
+    both = there(Asked(hard=(("vf", "1G"), ("virtual_free", "2G"))), resource_h_rt=Rule())
+    asked = there(Asked(hard=(("virtual_free", "2G"),)), resource_vf=Rule(default="4G"))
+    silent = there(Asked(), resource_vf=Rule(default="4G"))
+
+    assert both.hard == (("vf", "2G"),)
+    assert asked.hard == (("virtual_free", "2G"),)
+    assert silent.hard == (("vf", "4G"),)
