@@ -121,9 +121,7 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
     slots = [one for one in resources if one.is_slot]
     if not slots:
         raise ParseError("oarnodes: no resource")
-    of_host = defaultdict[str, list[Resource]](list)
-    for one in slots:
-        of_host[one.host].append(one)
+    of_host = _of_host(slots)
     reachable = frozenset(up.decode("ascii", "replace").split())
     facts = {host: _facts(some, host in reachable) for host, some in of_host.items()}
     waiting = _waiting(jobs, lines, _sizes(of_host, facts, jobs))
@@ -135,6 +133,15 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, Layout]:
     shapes = [shape for row in waiting for shape in (row.shape, *row.shape.others)]
     every = [part for shape in shapes for part in (shape, *shape.groups)]
     return cell, _layout(queue, {part.pe for part in every if part.pe})
+
+
+def _of_host(slots: Iterable[Resource]) -> dict[str, list[Resource]]:
+    """Return the living resources of each node, or all resources of one where none lives."""
+    found = defaultdict[str, list[Resource]](list)
+    for one in slots:
+        found[one.host].append(one)
+    living = {host: [one for one in some if one.is_alive] for host, some in found.items()}
+    return {host: living[host] or some for host, some in found.items()}
 
 
 def _sizes(

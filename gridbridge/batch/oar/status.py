@@ -180,15 +180,17 @@ def _queues(
 ) -> tuple[QueueStatus, ...]:
     """Return a queue a node, with a slot a resource; a drained node takes no new work.
 
-    A node in standby is free: OAR wakes it for a job. `yielding` are the best-effort jobs.
+    A node in standby is free: OAR wakes it for a job. A node counts with its living resources; it
+    is silent when it has none. `yielding` are the best-effort jobs.
     """
-    slots = [each for each in resources if each.is_slot]
+    every = [each for each in resources if each.is_slot]
+    silent = {each.host for each in every} - {each.host for each in every if each.can_run(now)}
+    slots = [each for each in every if each.host in silent or each.can_run(now)]
     used = {each.id for each in slots if each.jobs}
     taken = {each.id for each in slots if any(job not in yielding for job in each.jobs)}
     total = Counter(each.host for each in slots)
     busy = Counter(each.host for each in slots if each.id in used)
     freed = Counter(each.host for each in slots if each.id in used - taken)
-    silent = {each.host for each in slots if not each.can_run(now)}
     drained = {each.host for each in slots if each.is_drained}
     return tuple(
         QueueStatus(

@@ -245,6 +245,17 @@ def _waiting(wanted: str, **values: object) -> dict[str, object]:
     return shown(**usual | {"wanted_resources": f'-l "{wanted},walltime=0:2:0" '} | values)
 
 
+def test_a_node_with_a_dead_resource_has_those_that_live() -> None:
+    """A job that needs all of them waits for the dead one."""
+    dead = resource(2, "n1", state="Dead")
+    cell, _ = read(document([resource(1, "n1"), dead, resource(3, "n1")]), QUEUE)
+
+    assert [(one.total, one.state.facts) for one in cell.instances if one.queue == QUEUE] == [
+        (2, set())
+    ]
+    assert cell.hosts[0].load == 0.0
+
+
 UNLIKE = [*TWO, *(resource(number, "n3") for number in (5, 6, 7, 8))]
 DEAD = [resource(9, "n4", state="Dead")]
 REST = [resource(number, "n5", **HALTED) for number in (10, 11)]

@@ -393,6 +393,26 @@ def test_nodes_are_queues_with_a_slot_a_resource() -> None:
     ]
 
 
+def test_a_node_counts_with_its_living_resources() -> None:
+    """It is unreachable when none of them lives."""
+    seen = read_resources(
+        nodes(
+            resource(1, "n1", jobs="13"),
+            resource(2, "n1", state="Dead", jobs="14"),
+            resource(3, "n1", state="Suspected"),
+            resource(4, "n1"),
+            resource(5, "n2", state="Dead"),
+            resource(6, "n2", state="Absent"),
+        )
+    )
+    queues = status._queues(seen, (), NOW)
+
+    assert [
+        (one.host, one.state.text, one.slots_used, one.slots_total, one.free_slots)
+        for one in queues
+    ] == [("n1", "", 1, 2, 1), ("n2", "u", 0, 2, 0)]
+
+
 def test_its_nodes_are_those_that_run_jobs_or_soon_will(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request is spread over a suspected node as well: OAR counts it, and it comes back."""
     told = nodes(
