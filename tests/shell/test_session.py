@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import CommandFailed
+from gridbridge.errors import CommandFailed, NotReached
 from gridbridge.model.route import Login
 from gridbridge.shell import session_pool, ssh
 from gridbridge.shell.runner import Completed
@@ -128,3 +128,22 @@ def test_a_request_that_hangs_keeps_no_other_from_its_answer(
         hanging = threads.submit(ssh.run, login, ("sleep", "5"), {}, 2.0, carrier=pool)
         assert ssh.run(login, ("echo", "a"), {}, LIMIT_S, carrier=pool).stdout == b"a\n"
         assert not hanging.done()
+
+
+def test_a_silent_host_is_asked_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each further question would wait for its whole limit."""
+    client, logins = tmp_path / "ssh", tmp_path / "logins"
+    client.write_text(f"#!/bin/sh\necho >>{logins}\nexec sleep 60\n")
+    client.chmod(0o755)
+    monkeypatch.setattr(ssh, "CLIENT", str(client))
+    pool = SessionPool()
+
+    began_s = time.monotonic()
+    for limit_s in (SHORT_S, LIMIT_S, LIMIT_S):
+        with pytest.raises(NotReached, match="can't reach far"):
+            ssh.run(Login(host="far"), ("true",), {}, limit_s, carrier=pool)
+
+    assert time.monotonic() - began_s < LIMIT_S
+    assert logins.read_text() == "\n"
