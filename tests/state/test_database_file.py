@@ -30,8 +30,8 @@ MIGRATION = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 
 def upgrade():
     op.add_column("transfers", sa.Column("colour", sa.Text, nullable=False, server_default="red"))
@@ -93,12 +93,12 @@ def test_an_empty_file_becomes_a_state_file(tmp_path: Path) -> None:
     assert transfers_in(tmp_path / "state.db").open() == ()
 
 
-def with_second_migration(folder: Path, patch: pytest.MonkeyPatch, then: str = "") -> None:
-    """Have the program know a second migration, which adds a column and goes on with `then`."""
+def with_another_migration(folder: Path, patch: pytest.MonkeyPatch, then: str = "") -> None:
+    """Have the program know another migration, which adds a column and goes on with `then`."""
     folder = shutil.copytree(MIGRATIONS, folder / "migrations")
-    (folder / "versions" / "v0002_colour.py").write_text(MIGRATION.format(then=then))
+    (folder / "versions" / "v0003_colour.py").write_text(MIGRATION.format(then=then))
     patch.setattr(file, "MIGRATIONS", str(folder))
-    patch.setattr(file, "HEAD", "0002")
+    patch.setattr(file, "HEAD", "0003")
 
 
 def columns(path: Path) -> list[str]:
@@ -112,9 +112,9 @@ def test_a_file_of_an_earlier_schema_is_migrated(
     path = tmp_path / "state.db"
     transfers_in(path).put(a_transfer())
     before = path.read_bytes()
-    with_second_migration(tmp_path, monkeypatch)
+    with_another_migration(tmp_path, monkeypatch)
 
-    with pytest.raises(StateError, match="schema 0001 is not 0002"):
+    with pytest.raises(StateError, match="schema 0002 is not 0003"):
         Database.open(url_of(path), is_unchanged=True)
     assert path.read_bytes() == before
     assert transfers_in(path).open() == (a_transfer(),)
@@ -128,11 +128,11 @@ def test_a_file_that_a_newer_program_migrated_is_refused(
     path = tmp_path / "state.db"
     transfers_in(path).put(a_transfer())
     with monkeypatch.context() as newer:
-        with_second_migration(tmp_path, newer)
+        with_another_migration(tmp_path, newer)
         Database.open(url_of(path))
     before = path.read_bytes()
 
-    with pytest.raises(StateError, match="schema 0002 is newer than 0001"):
+    with pytest.raises(StateError, match="schema 0003 is newer than 0002"):
         Database.open(url_of(path))
     assert path.read_bytes() == before
 
@@ -144,7 +144,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
     transfers_in(path).put(a_transfer())
     before = columns(path)
     with monkeypatch.context() as newer:
-        with_second_migration(tmp_path, newer, then='op.drop_table("ghosts")')
+        with_another_migration(tmp_path, newer, then='op.drop_table("ghosts")')
         with pytest.raises(StateError, match="no such table: ghosts"):
             Database.open(url_of(path))
 

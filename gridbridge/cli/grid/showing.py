@@ -9,6 +9,7 @@ from gridbridge.cli.grid import events as happened
 from gridbridge.cli.grid import listing
 from gridbridge.cli.grid.listing import HEAD, SUMMARY_HEAD, row, summary
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.campaign import is_cancelled
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.report import printable
@@ -90,7 +91,8 @@ def full(one: ShownCampaign, first: int, view: View) -> None:
 
 def failed(one: ShownCampaign, view: View) -> None:
     """Show the tasks that failed, to their owner with the last lines of their standard error."""
-    found = campaign_tasks.failed(one, view.folder)
+    bad = campaign_tasks.failed(one, view.folder)
+    found = tuple(each for each in bad if not is_cancelled(each.outcome, one.state))
     parameters = campaign_tasks.parameters(one.number)
     texts, problems = _errors(one.number, found[:MOST_FAILED])
     if view.is_json:

@@ -39,10 +39,11 @@ def wait(
 
 
 def _told(program: str, one: ShownCampaign) -> int:
-    failed = f", {one.failed} of them failed" if one.failed else ""
+    bad = {"failed": one.failed, "were cancelled": one.cancelled}
+    of_them = "".join(f", {tasks} of them {how}" for how, tasks in bad.items() if tasks)
     tasks = count(one.tasks, "task")
-    told = f"campaign {one.number} is {one.state}: {one.ended} of {tasks} ended{failed}"
-    is_good = one.state is CampaignState.TERMINATED and not one.failed and one.ended == one.tasks
-    if not is_good:
+    told = f"campaign {one.number} is {one.state}: {one.ended} of {tasks} ended{of_them}"
+    is_whole = one.state is CampaignState.TERMINATED and one.ended == one.tasks
+    if not (is_good := is_whole and not one.failed and not one.cancelled):
         output.complain(f"{program}: {told}")
     return 0 if is_good else FAILED

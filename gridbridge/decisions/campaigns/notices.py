@@ -52,7 +52,8 @@ def of_event(event: Event, campaign: Campaign | None) -> Happened | None:
 def of_campaign(one: Campaign, at: datetime, *, is_over: bool) -> Happened:
     """Return what is told of a campaign that is new, or has ended."""
     name = f"campaign {one.number} ({printable(one.jdl.name)[:60]})"
-    ended = f"{one.ended} of {count(one.tasks, 'task')}, {one.failed} of them failed"
+    cancelled = f", {one.cancelled} cancelled" if one.cancelled else ""
+    ended = f"{one.ended} of {count(one.tasks, 'task')}, {one.failed} of them failed{cancelled}"
     return Happened(
         at=at,
         uid=one.uid,

@@ -28,7 +28,6 @@ def with_ends(campaign: ShownCampaign, ends: Sequence[Ended]) -> ShownCampaign:
         campaign,
         at=tuple(_at(campaign, sums, per_h)),
         mean_s=total[0].mean_s if total else None,
-        failed=max(0, campaign.failed - (total[0].cancelled if total else 0)),
         ended_per_h=campaign.ended_per_h if campaign.state.is_alive else _whole(per_h),
     )
 

@@ -47,6 +47,15 @@ class Outcome(StrEnum):
     COPY = "copy"  # it decided nothing: another attempt of its task went on, or had succeeded
 
 
+def is_cancelled(outcome: Outcome, state: "CampaignState | None") -> bool:
+    """Say whether a task was cancelled by its owner, alone or with its campaign.
+
+    A cancelled task of a campaign that is not cancelled was deleted at its cluster: it failed.
+    """
+    is_with_campaign = state is CampaignState.CANCELLED and outcome is Outcome.CANCELLED
+    return is_with_campaign or outcome is Outcome.UNWANTED
+
+
 class ArrayState(StrEnum):
     """How far an array has come; each step is written down before the next is taken."""
 
@@ -68,6 +77,7 @@ class Campaign:
     tasks: int
     ended: int = 0  # for good
     failed: int = 0  # of those
+    cancelled: int = 0  # of those that ended, by their owner: none of them failed
     digest: str  # of its file, as it was taken in
     jdl: Jdl
     ended_at: datetime | None = None

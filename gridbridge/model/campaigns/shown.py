@@ -44,6 +44,7 @@ class ShownCampaign:
     tasks: int
     ended: int  # for good
     failed: int  # of those
+    cancelled: int = 0  # of those that ended, by their owner
     waiting: int = 0  # not sent, or to be sent again
     ended_per_h: float | None = None  # tasks; None, as below: unknown
     mean_s: float | None = None  # mean run time of ended tasks

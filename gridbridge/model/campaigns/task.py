@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from gridbridge.model.campaigns.campaign import CampaignState, Outcome
+from gridbridge.model.campaigns.campaign import CampaignState, Outcome, is_cancelled
 from gridbridge.model.campaigns.copies import ShownCopy
 
 WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # of tasks that have not ended
@@ -100,12 +100,8 @@ COUNTS = tuple(each.name for each in fields(Ended) if each.name not in ("at", "c
 
 
 def end_of(task: ShownTask, at: datetime, state: CampaignState | None = None) -> Ended:
-    """Count one task that ended for good, of a campaign in this state.
-
-    A cancelled task of a campaign that is not cancelled was deleted at its cluster: it failed.
-    """
-    is_with_campaign = state is CampaignState.CANCELLED and task.outcome is Outcome.CANCELLED
-    if task.has_ended and (is_with_campaign or task.outcome is Outcome.UNWANTED):
+    """Count one task that ended for good, of a campaign in this state."""
+    if task.has_ended and is_cancelled(task.outcome, state):
         return Ended(at=at, cluster=task.cluster, tasks=1, failed=0, cancelled=1)
     return Ended(
         at=at,

@@ -196,6 +196,7 @@ def _shown(one: Campaign, events: int, left: Set[str]) -> ShownCampaign:
         tasks=one.tasks,
         ended=one.ended,
         failed=one.failed,
+        cancelled=one.cancelled,
         events=events,
         ending_at=tuple(sorted(left)) if is_cancelled else (),
     )

@@ -38,6 +38,7 @@ CAMPAIGNS = Table(
     Column("tasks", BigInteger, nullable=False),
     Column("ended", BigInteger, nullable=False),
     Column("failed", BigInteger, nullable=False),
+    Column("cancelled", BigInteger, nullable=False, server_default="0"),
     Column("token", Words, nullable=False, unique=True),
     Column("digest", Words, nullable=False),
     Column("jdl", Json, nullable=False),

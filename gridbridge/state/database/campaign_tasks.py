@@ -112,7 +112,7 @@ class CampaignTasks:
             )
             kept = {one.name: getattr(ended, one.name) for one in ATTEMPTS.c}
             self._database.execute(insert(ATTEMPTS), kept)
-            more = {"ended": CAMPAIGNS.c.ended + 1, "failed": CAMPAIGNS.c.failed + 1}
+            more = {"ended": CAMPAIGNS.c.ended + 1, "cancelled": CAMPAIGNS.c.cancelled + 1}
             this = CAMPAIGNS.c.number == campaign
             self._database.execute(update(CAMPAIGNS).where(this).values(**more))
         return ended

@@ -160,7 +160,7 @@ _STEPS = (
     .order_by(ATTEMPTS.c.campaign, ATTEMPTS.c.task, ATTEMPTS.c.attempt)
 )
 _FAILED_BEFORE = (
-    select(ATTEMPTS.c.task)
+    select(ATTEMPTS.c.task, func.max(ATTEMPTS.c.outcome == Outcome.UNWANTED).label("is_unwanted"))
     .where(
         ATTEMPTS.c.campaign == bindparam("of_campaign"),
         ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)),
@@ -360,9 +360,11 @@ class CampaignTries:
         tasks, unwanted = sorted(one for one in live if one < FIRST), list[int]()
         for begin in range(0, len(tasks), AT_A_TIME):
             of = {"of_campaign": adoption.campaign, "tasks": tasks[begin : begin + AT_A_TIME]}
-            failed = len(self._database.rows(_FAILED_BEFORE, **of))
-            if failed:
-                self._campaigns.count(adoption.campaign, -failed, -failed)
+            before = self._database.rows(_FAILED_BEFORE, **of)
+            cancelled = sum(bool(row["is_unwanted"]) for row in before)
+            if before:
+                failed = len(before) - cancelled
+                self._campaigns.count(adoption.campaign, -len(before), -failed, -cancelled)
             query = select(ATTEMPTS.c.task).where(_CANCELLED_UNSENT)
             unwanted += (row["task"] for row in self._database.rows(query, **of))
             self._database.execute(delete(ATTEMPTS).where(_CANCELLED_UNSENT), of)

@@ -225,9 +225,13 @@ class Campaigns:
         """Send none of a campaign's waiting tasks any more."""
         self._database.execute(delete(WAITING).where(WAITING.c.campaign == campaign))
 
-    def count(self, campaign: int, ended: int, failed: int) -> None:
-        """Count tasks that ended for good, and how many of those failed."""
-        values = {"ended": CAMPAIGNS.c.ended + ended, "failed": CAMPAIGNS.c.failed + failed}
+    def count(self, campaign: int, ended: int, failed: int, cancelled: int = 0) -> None:
+        """Count tasks that ended for good, and of those the failed and the cancelled ones."""
+        values = {
+            "ended": CAMPAIGNS.c.ended + ended,
+            "failed": CAMPAIGNS.c.failed + failed,
+            "cancelled": CAMPAIGNS.c.cancelled + cancelled,
+        }
         self._database.execute(
             update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values)
         )

@@ -343,9 +343,10 @@ def test_what_is_brought_is_as_the_rules_made_it(
     [
         (replace(SWEEP, state=CampaignState.TERMINATED, ended=20), 0),
         (replace(SWEEP, state=CampaignState.TERMINATED, ended=20, failed=1), 1),
+        (replace(SWEEP, state=CampaignState.TERMINATED, ended=20, cancelled=1), 1),
         (replace(SWEEP, state=CampaignState.CANCELLED, ended=3), 1),
     ],
-    ids=["well", "failed", "cancelled"],
+    ids=["well", "failed", "a task cancelled", "cancelled"],
 )
 def test_waiting_ends_with_the_campaign(tmp_path: Path, last: ShownCampaign, status: int) -> None:
     """0 only if every task succeeded; a paused campaign goes on."""

@@ -377,7 +377,7 @@ def test_what_its_owner_cancelled_has_ended_but_neither_failed_nor_been_fast(sit
     )
     tasks_shown.add_ends(7, [cancelled], site.published)
     over = replace(SWEEP, state=CampaignState.CANCELLED, at=(), ended_per_h=None, waiting=0)
-    site.show(replace(over, tasks=7, ended=7, failed=5))
+    site.show(replace(over, tasks=7, ended=7, failed=1, cancelled=4))
 
     lines = site.stat("7", "-f").output.splitlines()
 

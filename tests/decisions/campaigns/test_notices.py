@@ -123,6 +123,8 @@ def test_an_end_is_told_with_its_numbers() -> None:
     assert message.subject == "gridbridge: campaign 12: FINISHED_CAMPAIGN"
     (line,) = message.lines
     assert "has ended: 9 of 9 tasks, 2 of them failed" in line
+    fewer = notices.of_campaign(replace(one, failed=0, cancelled=3), LATER, is_over=True)
+    assert fewer.text.endswith("has ended: 9 of 9 tasks, 0 of them failed, 3 cancelled")
     assert "\n" not in line
 
 

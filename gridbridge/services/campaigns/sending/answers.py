@@ -153,12 +153,13 @@ class Answers:
         One of which that is known stays as it ended.
         """
         with self._database.transaction():
-            self._noting.close(array, Outcome.CANCELLED)
             found = self._campaigns.find(array.campaign)
+            if not found or found.state is not CampaignState.TERMINATED:
+                self._campaigns.is_now(array.campaign, CampaignState.CANCELLED, self._clock.now())
+            self._noting.close(array, Outcome.CANCELLED)
             if found and found.state is CampaignState.TERMINATED:
                 return
             self._campaigns.drop_waiting(array.campaign)
-            self._campaigns.is_now(array.campaign, CampaignState.CANCELLED, self._clock.now())
             self._open_once(Code.RESTORED, array)
 
     def _open_once(self, code: Code, array: Array, why: str = "") -> None:

@@ -1,6 +1,6 @@
 """Notes in the state file how tasks ended, in portions that hold up nobody else who writes it."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from gridbridge.decisions.campaigns.copies import ByTask, by_task, last_ends, settled
@@ -16,6 +16,7 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     Outcome,
     Waiting,
+    is_cancelled,
 )
 from gridbridge.model.campaigns.plan import Again, Plan
 from gridbridge.model.campaigns.steps import is_step
@@ -61,9 +62,8 @@ class Noting:
         self._campaigns.ended((*plan.ended, *plan.stepped))
         for campaign, some in _by_campaign(plan.again).items():
             self._campaigns.wait_again(campaign, *map(_waiting, some))
-        bad = Counter(one.campaign for one in over if one.outcome is not Outcome.SUCCESS)
-        for campaign, tasks in Counter(one.campaign for one in over).items():
-            self._campaigns.count(campaign, tasks, bad[campaign])
+        for campaign, outcomes in _outcomes(over).items():
+            self._count(campaign, outcomes)
         for array in plan.over:
             self._campaigns.array_is(array, ArrayState.OVER)
         for number in plan.finished:
@@ -72,6 +72,14 @@ class Noting:
             self._campaigns.is_now(number, CampaignState.CANCELLED, self._clock.now())
         self._events.put(plan.changes.events)
         self._events.put_records(plan.changes.records)
+
+    def _count(self, campaign: int, outcomes: Counter[Outcome]) -> None:
+        """Count how tasks of a campaign ended for good."""
+        found = self._campaigns.find(campaign)
+        state = found.state if found else None
+        cancelled = sum(outcomes[each] for each in outcomes if is_cancelled(each, state))
+        failed = outcomes.total() - outcomes[Outcome.SUCCESS] - cancelled
+        self._campaigns.count(campaign, outcomes.total(), failed, cancelled)
 
     def abandon(self, campaign: int) -> tuple[Array, ...]:
         """Note that all arrays of a campaign are over, whatever lives there; return them."""
@@ -105,6 +113,13 @@ def _by_campaign(again: Iterable[Again]) -> dict[int, list[Again]]:
     found: dict[int, list[Again]] = {}
     for one in again:
         found.setdefault(one.campaign, []).append(one)
+    return found
+
+
+def _outcomes(over: Iterable[Attempt]) -> dict[int, Counter[Outcome]]:
+    found: dict[int, Counter[Outcome]] = defaultdict(Counter)
+    for attempt in over:
+        found[attempt.campaign][attempt.outcome] += 1
     return found
 
 

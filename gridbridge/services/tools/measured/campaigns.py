@@ -51,12 +51,13 @@ def _campaigns(shown: ShownCampaigns) -> Iterator[Family]:
     )
     yield several(
         "campaign_tasks",
-        "Tasks of the campaigns that go on: to be sent, ended well, or failed for good",
+        "Tasks of the campaigns that go on: to be sent, ended well, failed for good, or cancelled",
         "state",
         [
             *((("waiting",), each.waiting) for each in alive),
-            *((("succeeded",), each.ended - each.failed) for each in alive),
+            *((("succeeded",), each.ended - each.failed - each.cancelled) for each in alive),
             *((("failed",), each.failed) for each in alive),
+            *((("cancelled",), each.cancelled) for each in alive),
         ],
     )
     yield several(
