@@ -25,7 +25,7 @@ define reported # run a target, and tell where its minutes went
 	$(BIN)/python -m tests.minutes --budget $(2) && exit $$status
 endef
 
-.PHONY: check static units units-elsewhere docs test test-stages test-embedded test-as-root test-apart labs test-long test-long-stages test-long-as-root test-lab demo lab bench clean format
+.PHONY: check static units units-elsewhere docs test test-stages test-embedded test-as-root test-apart labs test-long test-long-stages test-long-as-root test-lab demo picture lab bench clean format
 .DELETE_ON_ERROR:
 
 $(VENV)/ready: setup.cfg
@@ -64,6 +64,10 @@ endif
 IS_ROOT := $(filter 0,$(shell id -u))
 demo: $(if $(IS_ROOT),lab,$(VENV)/ready) ## alice floods alpha, the overflow crosses; a campaign fills three clusters; alpha grows and shrinks; tasks and data are moved; PART=transfer, campaign, elastic or rebalance plays one
 	@$(if $(IS_ROOT),,lab/apart )$(BIN)/python lab/demo.py$(if $(IS_ROOT),, --embedded)$(PART:%= --part %)
+
+picture: $(if $(IS_ROOT),lab,$(VENV)/ready) ## docs/static/demo.svg, the README's picture, of a run of make demo PART=transfer
+	@$(if $(IS_ROOT),,lab/apart )$(BIN)/python lab/demo.py$(if $(IS_ROOT),, --embedded) --part transfer | \
+	$(BIN)/python lab/picture.py docs/static/demo.svg 'make demo PART=transfer'
 
 docs: $(VENV)/ready ## the pages in build/html and the man pages in build/man, warnings as errors
 	@tools/debian-packages graphviz
