@@ -33,6 +33,7 @@ html_static_path = ["static"]
 html_css_files = ["pages.css"]
 html_show_sourcelink = False
 html_copy_source = False
+highlight_language = "text"
 copybutton_exclude = ".linenos, .gp, .go"  # prompts and output
 graphviz_output_format = "svg"
 man_show_urls = False
