@@ -90,6 +90,14 @@ def test_every_link_between_pages_leads_somewhere(page: Path) -> None:
     assert lost == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_line_of_prose_is_longer_than_120_characters(page: Path) -> None:
+    prose = re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    lines = [line for line in prose.splitlines() if not line.lstrip().startswith("|")]
+
+    assert [line for line in lines if len(line) > 120] == []
+
+
 def _leads_somewhere(page: Path, link: str) -> bool:
     name, _, anchor = link.partition("#")
     target = page.parent / name if name else page
